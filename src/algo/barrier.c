@@ -66,7 +66,7 @@ const struct rueda_algo rueda_algo_dissemination = {
     .name = "dissemination",
     .about = "barrier in log2(ranks) rounds",
     .kinds = 1u << RUEDA_BARRIER,
-    .memory = RUEDA_MEMORY_ANY,
+    .memory = RUEDA_MEMKIND_ANY,
     .post = barrier_post,
     .progress = barrier_progress,
 };

@@ -618,7 +618,7 @@ const struct rueda_algo rueda_algo_direct = {
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER |
              1u << RUEDA_BROADCAST | 1u << RUEDA_ALLTOALL |
              1u << RUEDA_REDUCE_SCATTER | 1u << RUEDA_BARRIER,
-    .memory = RUEDA_MEMORY_HOST,
+    .memory = RUEDA_MEMKIND_HOST,
     .needs_slab = true,
     .takes_parts = direct_takes_parts,
     .post = direct_post,

@@ -47,9 +47,9 @@ static void give(struct rueda_task *task, int rank)
     const size_t bytes = doubling->part.count * task->coll.elem_bytes;
 
     exchange->to = rank;
-    exchange->out = RUEDA_SPARE(task->place);
+    exchange->out = RUEDA_WINDOW_SPARE(task->place);
     exchange->out_bytes = bytes;
-    rueda_local_move(task, RUEDA_SPARE(task->place),
+    rueda_local_move(task, RUEDA_WINDOW_SPARE(task->place),
                      rueda_local_at(task->coll.recv, task, doubling->part.at),
                      bytes);
 }
@@ -175,7 +175,7 @@ const struct rueda_algo rueda_algo_doubling = {
     .name = "doubling",
     .about = "whole vectors exchanged at doubling distances; fewest steps",
     .kinds = 1u << RUEDA_ALLREDUCE,
-    .memory = RUEDA_MEMORY_ANY,
+    .memory = RUEDA_MEMKIND_ANY,
     .post = doubling_post,
     .progress = doubling_progress,
 };

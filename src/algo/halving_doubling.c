@@ -174,7 +174,7 @@ const struct rueda_algo rueda_algo_halving_doubling = {
     .name = "halving_doubling",
     .about = "halves exchanged at doubling distances; few steps, least traffic",
     .kinds = 1u << RUEDA_ALLREDUCE,
-    .memory = RUEDA_MEMORY_ANY,
+    .memory = RUEDA_MEMKIND_ANY,
     .post = halving_post,
     .progress = halving_progress,
 };

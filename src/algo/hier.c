@@ -335,9 +335,9 @@ static rueda_status gather_parts_of(const struct rueda_task *task,
 /* ---- Levels ------------------------------------------------------------ */
 
 /* See how a level's task stands, having called one of its functions. */
-static rueda_status look(struct rueda_task *task,
-                         struct rueda_hier_level *level,
-                         rueda_status (*go)(struct rueda_task *task))
+static rueda_status see_end(struct rueda_task *task,
+                            struct rueda_hier_level *level,
+                            rueda_status (*go)(struct rueda_task *task))
 {
     const uint64_t moves = level->task.moves;
     const rueda_status status = go(&level->task);
@@ -374,7 +374,7 @@ static rueda_status start(struct rueda_task *task,
               sub->coll.count * sub->coll.elem_bytes, sub->place->mesh->size,
               sub->algo->name);
     level->is_running = true;
-    return look(task, level, rueda_task_post);
+    return see_end(task, level, rueda_task_post);
 }
 
 static bool may_scatter(const struct rueda_task *task)
@@ -437,7 +437,7 @@ static rueda_status progress_local(struct rueda_task *task)
     rueda_status status;
 
     if (level->is_running) {
-        status = look(task, level, rueda_task_progress);
+        status = see_end(task, level, rueda_task_progress);
     } else if (may_scatter(task)) {
         const struct rueda_coll coll = scatter_of(task, self->scattered);
 
@@ -464,7 +464,7 @@ static rueda_status progress_cross(struct rueda_task *task)
     rueda_status status;
 
     if (level->is_running) {
-        status = look(task, level, rueda_task_progress);
+        status = see_end(task, level, rueda_task_progress);
     } else if (rueda_hier_has_slice(hier) && self->crossed < self->scattered) {
         const struct rueda_coll coll = cross_of(task, self->crossed);
 
@@ -491,7 +491,7 @@ rueda_status rueda_hier_go_on(struct rueda_task *task, int level)
 {
     struct rueda_hier_level *self = &task->place->hier->level[level];
 
-    return look(task, self, rueda_task_progress);
+    return see_end(task, self, rueda_task_progress);
 }
 
 rueda_status rueda_hier_move(struct rueda_task *task, rueda_hier_step *cross,
@@ -567,7 +567,7 @@ const struct rueda_algo rueda_algo_hier = {
     .name = "hier",
     .about = "inside each host, slices of that between hosts, side by side",
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER,
-    .memory = RUEDA_MEMORY_HOST,
+    .memory = RUEDA_MEMKIND_HOST,
     .needs_hier = true,
     .takes_parts = hier_takes_parts,
     .post = hier_post,

@@ -55,7 +55,7 @@
 _Static_assert(sizeof(struct rueda_mapped_task) <= RUEDA_TASK_STATE_BYTES,
                "state");
 _Static_assert(sizeof(struct rueda_mapped_notice) % sizeof(uint64_t) == 0 &&
-                   sizeof(struct rueda_mapped_place) % sizeof(uint64_t) == 0,
+                   sizeof(struct rueda_mapped_part) % sizeof(uint64_t) == 0,
                "notices are sent as words");
 
 static struct rueda_mapped *kept_of(const struct rueda_task *task)
@@ -81,7 +81,7 @@ void rueda_mapped_free(struct rueda_mapped *self)
 static size_t stride_of(size_t parts)
 {
     return sizeof(struct rueda_mapped_notice) +
-           parts * sizeof(struct rueda_mapped_place);
+           parts * sizeof(struct rueda_mapped_part);
 }
 
 /* For notices with this number of parts. */
@@ -257,15 +257,15 @@ static rueda_status offer_parts(struct rueda_task *task)
 
     for (int i = 0; i < coll->part_count && status == RUEDA_OK; i++) {
         const struct rueda_part *part = &coll->parts[i];
-        struct rueda_mapped_place *place = &kept->mine->parts[i];
+        struct rueda_mapped_part *mapped = &kept->mine->parts[i];
 
         if (part->send == NULL || part->recv == NULL)
             return RUEDA_ERR_UNSUPPORTED;
-        status = offer(kept, part->send, &place->send, &ignored);
+        status = offer(kept, part->send, &mapped->send, &ignored);
         if (status == RUEDA_OK && part->recv != part->send)
-            status = offer(kept, part->recv, &place->recv, &ignored);
+            status = offer(kept, part->recv, &mapped->recv, &ignored);
         else
-            place->recv = place->send;
+            mapped->recv = mapped->send;
     }
     return status;
 }
@@ -275,14 +275,14 @@ static void fill_in(struct rueda_task *task, struct rueda_text *why)
     struct rueda_mapped *kept = kept_of(task);
     struct rueda_mapped_notice *mine = kept->mine;
 
-    if (task->place->staging->is_private) {
-        mine->verdict = RUEDA_MAPPED_NEVER;
-        rueda_text_add(why, "RUEDA_CUDA_IPC=0");
+    if (task->place->device->private_by != NULL) {
+        mine->answer = RUEDA_MAPPED_NEVER;
+        rueda_text_add(why, "%s", task->place->device->private_by);
     } else if (offer_whole(task, why) != RUEDA_OK) {
-        mine->verdict = RUEDA_MAPPED_NOT_THIS;
+        mine->answer = RUEDA_MAPPED_NOT_THIS;
     } else if (rueda_mapped_task_of(task)->is_in_parts &&
                offer_parts(task) != RUEDA_OK) {
-        mine->verdict = RUEDA_MAPPED_WHOLE;
+        mine->answer = RUEDA_MAPPED_WHOLE;
     }
 }
 
@@ -353,14 +353,14 @@ static void switch_off(struct rueda_mapped *kept)
     rueda_mapped_table_fini(&kept->table);
 }
 
-/* The worst of all verdicts. */
+/* The worst of all answers. */
 static uint64_t judge(struct rueda_task *task, int *out_member)
 {
     uint64_t worst = RUEDA_MAPPED_CAN;
 
     for (int i = 0; i < task->place->mesh->size; i++)
-        if (notice_of(task, i)->verdict > worst) {
-            worst = notice_of(task, i)->verdict;
+        if (notice_of(task, i)->answer > worst) {
+            worst = notice_of(task, i)->answer;
             *out_member = i;
         }
     return worst;
@@ -553,7 +553,7 @@ const struct rueda_algo rueda_algo_mapped = {
     .about = "each rank works on the mapped memory of all ranks of the host",
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER |
              1u << RUEDA_BROADCAST | 1u << RUEDA_REDUCE_SCATTER,
-    .memory = RUEDA_MEMORY_ANY,
+    .memory = RUEDA_MEMKIND_ANY,
     .takes_parts = takes_parts,
     .post = mapped_post,
     .progress = mapped_progress,

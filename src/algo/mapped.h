@@ -29,27 +29,27 @@ void rueda_mapped_free(struct rueda_mapped *self);
 
 /* Allocations of one rank that the others have mapped, at most; and those that
  * one task can add. */
-#define RUEDA_MAPPED_SLOTS 64
+#define RUEDA_MAPPED_ROWS  64
 #define RUEDA_MAPPED_FRESH 6
 
 /* A buffer of a rank, as it tells the others. */
 struct rueda_mapped_buffer {
-    uint64_t id;   /* of its allocation, which is in */
-    uint64_t slot; /* this slot of the rank's; */
-    uint64_t at;   /* where it begins in the allocation */
+    uint64_t id;  /* of its allocation, which is in */
+    uint64_t row; /* this row of the rank's; */
+    uint64_t at;  /* where it begins in the allocation */
 };
 
-/* What changes in the slots of a rank, as it tells the others. */
+/* What changes in the rows of a rank, as it tells the others. */
 struct rueda_mapped_changes {
-    uint64_t dropped; /* bits of slots whose memory is freed */
+    uint64_t dropped; /* bits of rows whose memory is freed */
     uint64_t count;   /* of those that not all have mapped: */
-    uint64_t slots[RUEDA_MAPPED_FRESH];
+    uint64_t rows[RUEDA_MAPPED_FRESH];
     struct rueda_shared memory[RUEDA_MAPPED_FRESH];
 };
 
 /* An allocation of mine. */
 struct rueda_mapped_mine {
-    struct rueda_shared memory; /* region.bytes 0: the slot is free */
+    struct rueda_shared memory; /* region.bytes 0: the row is free */
     bool is_mapped;             /* by all others */
     uint64_t used;              /* in the task of this number */
 };
@@ -57,7 +57,7 @@ struct rueda_mapped_mine {
 /* One of another rank. */
 struct rueda_mapped_theirs {
     struct rueda_shared memory;
-    void *at; /* NULL: the slot is free */
+    void *at; /* NULL: the row is free */
 };
 
 struct rueda_mapped_table {
@@ -65,8 +65,8 @@ struct rueda_mapped_table {
     int size;
     int me;
     uint64_t task; /* counted from 1 */
-    struct rueda_mapped_mine mine[RUEDA_MAPPED_SLOTS];
-    struct rueda_mapped_theirs *theirs; /* [size * RUEDA_MAPPED_SLOTS] */
+    struct rueda_mapped_mine mine[RUEDA_MAPPED_ROWS];
+    struct rueda_mapped_theirs *theirs; /* [size * RUEDA_MAPPED_ROWS] */
 };
 
 rueda_status rueda_mapped_table_init(struct rueda_mapped_table *table,
@@ -93,7 +93,7 @@ void rueda_mapped_taken(struct rueda_mapped_table *table,
 
 /* Let go of what another rank has freed. */
 void rueda_mapped_drop(struct rueda_mapped_table *table, int member,
-                       uint64_t slots);
+                       uint64_t rows);
 
 /* Map what is new of another rank. May block. */
 rueda_status rueda_mapped_take(struct rueda_mapped_table *table, int member,

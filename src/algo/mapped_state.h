@@ -5,27 +5,27 @@
 
 #include "algo/mapped.h"
 
-typedef enum rueda_mapped_verdict {
+typedef enum rueda_mapped_answer {
     RUEDA_MAPPED_CAN,
     RUEDA_MAPPED_WHOLE,    /* but not in parts */
     RUEDA_MAPPED_NOT_THIS, /* these buffers cannot be mapped */
     RUEDA_MAPPED_NEVER,
-} rueda_mapped_verdict;
+} rueda_mapped_answer;
 
 /* Where a part of a vector is, or the whole. */
-struct rueda_mapped_place {
+struct rueda_mapped_part {
     struct rueda_mapped_buffer send;
     struct rueda_mapped_buffer recv;
 };
 
-/* What a rank tells the others of a task; the places of parts follow. */
+/* What a rank tells the others of a task; those of parts follow. */
 struct rueda_mapped_notice {
-    uint64_t verdict;
+    uint64_t answer;
     uint64_t ready_ns;  /* when its device had written the buffers */
     uint64_t device[2]; /* where they are */
-    struct rueda_mapped_place whole;
+    struct rueda_mapped_part whole;
     struct rueda_mapped_changes changes;
-    struct rueda_mapped_place parts[];
+    struct rueda_mapped_part parts[];
 };
 
 /* What a place keeps from one task to the next. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which allocations of which rank are mapped where. The rank that owns them
- * keeps the account: it gives each a slot, tells the others the slot with every
- * buffer, and tells them which slots to let go of. So all know the same.
+ * keeps the account: it gives each a row, tells the others the row with every
+ * buffer, and tells them which rows to let go of. So all know the same.
  *
  * An allocation is told from a later one at the same address by its number. One
  * that the program frees stays in the GPU until all have let go of it; the
@@ -21,15 +21,15 @@ rueda_status rueda_mapped_table_init(struct rueda_mapped_table *table,
     table->device = device;
     table->size = size;
     table->me = me;
-    table->theirs = calloc((size_t)size * RUEDA_MAPPED_SLOTS,
+    table->theirs = calloc((size_t)size * RUEDA_MAPPED_ROWS,
                            sizeof(struct rueda_mapped_theirs));
     return table->theirs != NULL ? RUEDA_OK : RUEDA_ERR_NOMEM;
 }
 
-static struct rueda_mapped_theirs *slot_of(const struct rueda_mapped_table *t,
-                                           int member, uint64_t slot)
+static struct rueda_mapped_theirs *row_of(const struct rueda_mapped_table *t,
+                                          int member, uint64_t row)
 {
-    return &t->theirs[(size_t)member * RUEDA_MAPPED_SLOTS + slot];
+    return &t->theirs[(size_t)member * RUEDA_MAPPED_ROWS + row];
 }
 
 static void let_go(struct rueda_mapped_table *table,
@@ -58,19 +58,19 @@ static bool is_free(const struct rueda_mapped_mine *mine)
 static int find(const struct rueda_mapped_table *table,
                 const struct rueda_region *region)
 {
-    for (int i = 0; i < RUEDA_MAPPED_SLOTS; i++)
+    for (int i = 0; i < RUEDA_MAPPED_ROWS; i++)
         if (!is_free(&table->mine[i]) &&
             table->mine[i].memory.region.id == region->id)
             return i;
     return -1;
 }
 
-/* Free the slots whose allocation is no more. */
+/* Free the rows whose allocation is no more. */
 static uint64_t sweep(struct rueda_mapped_table *table)
 {
     uint64_t dropped = 0;
 
-    for (int i = 0; i < RUEDA_MAPPED_SLOTS; i++) {
+    for (int i = 0; i < RUEDA_MAPPED_ROWS; i++) {
         struct rueda_mapped_mine *mine = &table->mine[i];
         const void *base = mine->memory.region.base;
         struct rueda_region now;
@@ -85,13 +85,13 @@ static uint64_t sweep(struct rueda_mapped_table *table)
     return dropped;
 }
 
-/* A slot that is free, or else was not used for longest; -1: this task needs
+/* A row that is free, or else was not used for longest; -1: this task needs
  * them all. */
-static int choose_slot(const struct rueda_mapped_table *table)
+static int choose_row(const struct rueda_mapped_table *table)
 {
     int chosen = 0;
 
-    for (int i = 0; i < RUEDA_MAPPED_SLOTS; i++) {
+    for (int i = 0; i < RUEDA_MAPPED_ROWS; i++) {
         if (is_free(&table->mine[i]))
             return i;
         if (table->mine[i].used < table->mine[chosen].used)
@@ -101,7 +101,7 @@ static int choose_slot(const struct rueda_mapped_table *table)
 }
 
 static rueda_status add(struct rueda_mapped_table *table,
-                        const struct rueda_region *region, int *out_slot,
+                        const struct rueda_region *region, int *out_row,
                         struct rueda_mapped_changes *changes,
                         struct rueda_text *why)
 {
@@ -112,24 +112,24 @@ static rueda_status add(struct rueda_mapped_table *table,
     if (status != RUEDA_OK)
         return status;
     changes->dropped |= sweep(table);
-    *out_slot = choose_slot(table);
-    if (*out_slot < 0)
+    *out_row = choose_row(table);
+    if (*out_row < 0)
         return RUEDA_ERR_LIMIT;
-    table->mine[*out_slot] = (struct rueda_mapped_mine){.memory = memory};
+    table->mine[*out_row] = (struct rueda_mapped_mine){.memory = memory};
     return RUEDA_OK;
 }
 
 /* Others are to map it with this task. */
-static rueda_status announce(const struct rueda_mapped_table *table, int slot,
+static rueda_status announce(const struct rueda_mapped_table *table, int row,
                              struct rueda_mapped_changes *changes)
 {
     for (uint64_t i = 0; i < changes->count; i++)
-        if (changes->slots[i] == (uint64_t)slot)
+        if (changes->rows[i] == (uint64_t)row)
             return RUEDA_OK;
     if (changes->count == RUEDA_MAPPED_FRESH)
         return RUEDA_ERR_LIMIT;
-    changes->slots[changes->count] = (uint64_t)slot;
-    changes->memory[changes->count++] = table->mine[slot].memory;
+    changes->rows[changes->count] = (uint64_t)row;
+    changes->memory[changes->count++] = table->mine[row].memory;
     return RUEDA_OK;
 }
 
@@ -142,23 +142,23 @@ rueda_status rueda_mapped_offer(struct rueda_mapped_table *table,
     const struct rueda_device *device = table->device;
     struct rueda_region region;
     rueda_status status = device->ops->region(device, buffer, &region);
-    int slot;
+    int row;
 
     if (status != RUEDA_OK) {
         rueda_text_add(why, "the driver does not know the memory of a tensor");
         return status;
     }
-    slot = find(table, &region);
-    if (slot < 0)
-        status = add(table, &region, &slot, changes, why);
-    if (status == RUEDA_OK && !table->mine[slot].is_mapped)
-        status = announce(table, slot, changes);
+    row = find(table, &region);
+    if (row < 0)
+        status = add(table, &region, &row, changes, why);
+    if (status == RUEDA_OK && !table->mine[row].is_mapped)
+        status = announce(table, row, changes);
     if (status != RUEDA_OK)
         return status;
-    table->mine[slot].used = table->task;
+    table->mine[row].used = table->task;
     *out = (struct rueda_mapped_buffer){
         .id = region.id,
-        .slot = (uint64_t)slot,
+        .row = (uint64_t)row,
         .at = (uint64_t)((const char *)buffer - (const char *)region.base),
     };
     return RUEDA_OK;
@@ -168,17 +168,17 @@ void rueda_mapped_taken(struct rueda_mapped_table *table,
                         const struct rueda_mapped_changes *changes)
 {
     for (uint64_t i = 0; i < changes->count; i++)
-        table->mine[changes->slots[i]].is_mapped = true;
+        table->mine[changes->rows[i]].is_mapped = true;
 }
 
 /* ---- Theirs ----------------------------------------------------------- */
 
 void rueda_mapped_drop(struct rueda_mapped_table *table, int member,
-                       uint64_t slots)
+                       uint64_t rows)
 {
-    for (uint32_t i = 0; slots != 0; i++, slots >>= 1)
-        if ((slots & 1) != 0)
-            let_go(table, slot_of(table, member, i));
+    for (uint32_t i = 0; rows != 0; i++, rows >>= 1)
+        if ((rows & 1) != 0)
+            let_go(table, row_of(table, member, i));
 }
 
 static rueda_status take(struct rueda_mapped_table *table,
@@ -209,12 +209,12 @@ rueda_status rueda_mapped_take(struct rueda_mapped_table *table, int member,
     for (uint64_t i = 0;
          i < changes->count && i < RUEDA_MAPPED_FRESH && status == RUEDA_OK;
          i++) {
-        if (changes->slots[i] >= RUEDA_MAPPED_SLOTS) {
-            rueda_text_add(why, "member %d names slot %llu", member,
-                           (unsigned long long)changes->slots[i]);
+        if (changes->rows[i] >= RUEDA_MAPPED_ROWS) {
+            rueda_text_add(why, "member %d names row %llu", member,
+                           (unsigned long long)changes->rows[i]);
             return RUEDA_ERR_MISMATCH;
         }
-        status = take(table, slot_of(table, member, changes->slots[i]),
+        status = take(table, row_of(table, member, changes->rows[i]),
                       &changes->memory[i], why);
     }
     return status;
@@ -225,9 +225,9 @@ void *rueda_mapped_at(const struct rueda_mapped_table *table, int member,
 {
     const struct rueda_mapped_theirs *theirs;
 
-    if (buffer->slot >= RUEDA_MAPPED_SLOTS)
+    if (buffer->row >= RUEDA_MAPPED_ROWS)
         return NULL;
-    theirs = slot_of(table, member, buffer->slot);
+    theirs = row_of(table, member, buffer->row);
     if (theirs->at == NULL || theirs->memory.region.id != buffer->id ||
         buffer->at > theirs->memory.region.bytes ||
         theirs->memory.region.bytes - buffer->at < bytes)

@@ -50,7 +50,7 @@ static bool find_all(struct rueda_task *task, struct rueda_mapped *kept,
     const size_t skip = from * coll->elem_bytes;
 
     for (int i = 0; i < kept->table.size; i++) {
-        const struct rueda_mapped_place *whole =
+        const struct rueda_mapped_part *whole =
             &notice_of(task, kept, i)->whole;
         const size_t bytes = rueda_mapped_bytes(task, i);
         const char *src = at(kept, i, &whole->send, bytes, coll->send);

@@ -185,7 +185,7 @@ static const char *add_piece(struct rueda_task *task, const struct spot *spot)
 
     if (arith->prescale != 1.0) {
         char *scaled =
-            spot->step == 0 ? spot->buffer : RUEDA_SPARE(task->place);
+            spot->step == 0 ? spot->buffer : RUEDA_WINDOW_SPARE(task->place);
 
         rueda_device_scale(task->place->device, &task->work, arith->dtype,
                            scaled, own, count, arith->prescale);
@@ -336,7 +336,7 @@ const struct rueda_algo rueda_algo_ring = {
     .about = "chunks passed round a ring; least traffic for long vectors",
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_REDUCE_SCATTER |
              1u << RUEDA_ALLGATHER,
-    .memory = RUEDA_MEMORY_ANY,
+    .memory = RUEDA_MEMKIND_ANY,
     .post = ring_post,
     .progress = ring_progress,
 };

@@ -272,7 +272,7 @@ const struct rueda_algo rueda_algo_tree = {
     .name = "tree",
     .about = "binomial tree; fewest messages, for short vectors",
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_BROADCAST,
-    .memory = RUEDA_MEMORY_ANY,
+    .memory = RUEDA_MEMKIND_ANY,
     .post = tree_post,
     .progress = tree_progress,
 };

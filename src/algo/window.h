@@ -26,7 +26,7 @@
  * they like.
  */
 #define RUEDA_PIECE_BYTES (RUEDA_SCRATCH_BYTES / (RUEDA_WINDOW_REQS + 1))
-#define RUEDA_SPARE(place)                                                     \
+#define RUEDA_WINDOW_SPARE(place)                                              \
     ((place)->scratch + RUEDA_WINDOW_REQS * RUEDA_PIECE_BYTES)
 
 struct rueda_window {

@@ -15,7 +15,7 @@
 #include "base/horovod.h"
 #include "base/log.h"
 #include "base/seldom.h"
-#include "job/place.h"
+#include "job/rendezvous.h"
 
 static const char forked_words[] =
     "this context belongs to the parent of a fork(); call rueda_init() again "
@@ -193,7 +193,7 @@ static rueda_status open_ctx(const struct rueda_config *config,
             status = make_sets(ctx, args, error);
         if (status != RUEDA_OK)
             log_info("%s", error->chars);
-    } while (rueda_place_may_retry(status));
+    } while (rueda_rendezvous_may_retry(status));
     if (status == RUEDA_OK)
         *out = ctx;
     return status;
@@ -336,22 +336,22 @@ bool rueda_is_master(const rueda_ctx *ctx)
 
 int rueda_local_rank(const rueda_ctx *ctx)
 {
-    return rueda_ctx_formation(ctx)->place.local_rank;
+    return rueda_ctx_formation(ctx)->row.local_rank;
 }
 
 int rueda_local_size(const rueda_ctx *ctx)
 {
-    return rueda_ctx_formation(ctx)->place.local_size;
+    return rueda_ctx_formation(ctx)->row.local_size;
 }
 
 int rueda_cross_rank(const rueda_ctx *ctx)
 {
-    return rueda_ctx_formation(ctx)->place.cross_rank;
+    return rueda_ctx_formation(ctx)->row.cross_rank;
 }
 
 int rueda_cross_size(const rueda_ctx *ctx)
 {
-    return rueda_ctx_formation(ctx)->place.cross_size;
+    return rueda_ctx_formation(ctx)->row.cross_size;
 }
 
 bool rueda_is_homogeneous(const rueda_ctx *ctx)

@@ -8,25 +8,23 @@
 
 /* Names that share a counter are counted together, on all ranks alike. */
 static atomic_uint_least64_t *counter_of(rueda_ctx *ctx,
-                                         const struct rueda_object_place *place)
+                                         const struct rueda_object_id *id)
 {
     const uint64_t seed =
-        rueda_hash_mix((uint64_t)place->purpose << 32 | (uint32_t)place->set);
+        rueda_hash_mix((uint64_t)id->purpose << 32 | (uint32_t)id->set);
 
-    return &ctx->pickle_counts[rueda_hash(place->name, strlen(place->name),
-                                          seed) %
+    return &ctx->pickle_counts[rueda_hash(id->name, strlen(id->name), seed) %
                                RUEDA_PICKLE_COUNTERS];
 }
 
-uint64_t rueda_pickle_count(rueda_ctx *ctx,
-                            const struct rueda_object_place *place)
+uint64_t rueda_pickle_count(rueda_ctx *ctx, const struct rueda_object_id *id)
 {
-    return atomic_fetch_add(counter_of(ctx, place), 1);
+    return atomic_fetch_add(counter_of(ctx, id), 1);
 }
 
 /* Keep words for what rueda_object_*() has answered. */
 static rueda_status answer(const rueda_ctx *ctx,
-                           const struct rueda_object_place *place,
+                           const struct rueda_object_id *id,
                            rueda_status status)
 {
     struct rueda_text error = {{0}};
@@ -39,39 +37,36 @@ static rueda_status answer(const rueda_ctx *ctx,
                    "%d). It was changed on the way, or the ranks do not call "
                    "the same functions in the same order. It was not "
                    "unpickled. Name: \"%s\"",
-                   rueda_ctx_formation(ctx)->rank, place->sender,
-                   (unsigned long long)place->sequence, place->set,
-                   place->name);
+                   rueda_ctx_formation(ctx)->rank, id->sender,
+                   (unsigned long long)id->sequence, id->set, id->name);
     return rueda_fault(status, error.chars);
 }
 
 rueda_status
-rueda_pickle_make_head(const rueda_ctx *ctx,
-                       const struct rueda_object_place *place,
+rueda_pickle_make_head(const rueda_ctx *ctx, const struct rueda_object_id *id,
                        const void *bytes, size_t len,
                        unsigned char out_head[RUEDA_OBJECT_HEAD_BYTES])
 {
     return answer(
-        ctx, place,
-        rueda_object_seal(&ctx->job->object_key, place, bytes, len, out_head));
-}
-
-rueda_status rueda_pickle_read_head(
-    const rueda_ctx *ctx, const struct rueda_object_place *place,
-    const unsigned char head[RUEDA_OBJECT_HEAD_BYTES], uint64_t *out_len)
-{
-    return answer(
-        ctx, place,
-        rueda_object_length(&ctx->job->object_key, place, head, out_len));
+        ctx, id,
+        rueda_object_seal(&ctx->job->object_key, id, bytes, len, out_head));
 }
 
 rueda_status
-rueda_pickle_accept(const rueda_ctx *ctx,
-                    const struct rueda_object_place *place,
+rueda_pickle_read_head(const rueda_ctx *ctx, const struct rueda_object_id *id,
+                       const unsigned char head[RUEDA_OBJECT_HEAD_BYTES],
+                       uint64_t *out_len)
+{
+    return answer(
+        ctx, id, rueda_object_length(&ctx->job->object_key, id, head, out_len));
+}
+
+rueda_status
+rueda_pickle_accept(const rueda_ctx *ctx, const struct rueda_object_id *id,
                     const unsigned char head[RUEDA_OBJECT_HEAD_BYTES],
                     const void *bytes, size_t len)
 {
     return answer(
-        ctx, place,
-        rueda_object_check(&ctx->job->object_key, place, head, bytes, len));
+        ctx, id,
+        rueda_object_check(&ctx->job->object_key, id, head, bytes, len));
 }

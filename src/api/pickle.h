@@ -14,22 +14,21 @@
 
 #include "auth/object.h"
 
-/* The number of the next call: place's sender and sequence play no part. */
+/* The number of the next call: the id's sender and sequence play no part. */
 RUEDA_API uint64_t rueda_pickle_count(rueda_ctx *ctx,
-                                      const struct rueda_object_place *place);
+                                      const struct rueda_object_id *id);
 
 /* As in auth/object.h, under the key of the context's job. What is refused is
  * put into words for rueda_last_error(). */
 RUEDA_API rueda_status rueda_pickle_make_head(
-    const rueda_ctx *ctx, const struct rueda_object_place *place,
-    const void *bytes, size_t len,
-    unsigned char out_head[RUEDA_OBJECT_HEAD_BYTES]);
+    const rueda_ctx *ctx, const struct rueda_object_id *id, const void *bytes,
+    size_t len, unsigned char out_head[RUEDA_OBJECT_HEAD_BYTES]);
 RUEDA_API rueda_status rueda_pickle_read_head(
-    const rueda_ctx *ctx, const struct rueda_object_place *place,
+    const rueda_ctx *ctx, const struct rueda_object_id *id,
     const unsigned char head[RUEDA_OBJECT_HEAD_BYTES], uint64_t *out_len);
-RUEDA_API rueda_status rueda_pickle_accept(
-    const rueda_ctx *ctx, const struct rueda_object_place *place,
-    const unsigned char head[RUEDA_OBJECT_HEAD_BYTES], const void *bytes,
-    size_t len);
+RUEDA_API rueda_status
+rueda_pickle_accept(const rueda_ctx *ctx, const struct rueda_object_id *id,
+                    const unsigned char head[RUEDA_OBJECT_HEAD_BYTES],
+                    const void *bytes, size_t len);
 
 #endif /* RUEDA_API_PICKLE_H */

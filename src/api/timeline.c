@@ -14,8 +14,9 @@
 
 /* Have the engine do this; it sees to it that it takes a few seconds at most.
  */
-static rueda_status call(rueda_ctx *ctx, int kind,
-                         struct rueda_timeline *timeline, bool marks_cycles)
+static rueda_status switch_to(rueda_ctx *ctx, int kind,
+                              struct rueda_timeline *timeline,
+                              bool marks_cycles)
 {
     struct rueda_ticket ticket = {.set = RUEDA_SET_GLOBAL};
     rueda_status status;
@@ -32,7 +33,7 @@ static rueda_status call(rueda_ctx *ctx, int kind,
 /* The file is whole then. If this fails the timeline stays until the end. */
 static rueda_status stop(rueda_ctx *ctx)
 {
-    rueda_status status = call(ctx, RUEDA_TIMELINE_STOP, NULL, false);
+    rueda_status status = switch_to(ctx, RUEDA_TIMELINE_STOP, NULL, false);
 
     if (status != RUEDA_OK)
         return status;
@@ -67,7 +68,7 @@ static rueda_status start(rueda_ctx *ctx, const char *path, bool marks_cycles)
     if (ctx->timeline != NULL)
         status = stop(ctx);
     if (status == RUEDA_OK)
-        status = call(ctx, RUEDA_TIMELINE_START, timeline, marks_cycles);
+        status = switch_to(ctx, RUEDA_TIMELINE_START, timeline, marks_cycles);
     if (status != RUEDA_OK) {
         rueda_timeline_close(timeline);
         free(kept_path);
@@ -134,7 +135,7 @@ rueda_status rueda_timeline_stop(rueda_ctx *ctx)
         return status;
     pthread_mutex_lock(&ctx->timeline_lock);
     if (rueda_ctx_formation(ctx)->rank != 0)
-        status = call(ctx, RUEDA_TIMELINE_STOP, NULL, false);
+        status = switch_to(ctx, RUEDA_TIMELINE_STOP, NULL, false);
     else if (ctx->timeline != NULL)
         status = stop(ctx);
     pthread_mutex_unlock(&ctx->timeline_lock);

@@ -80,8 +80,8 @@ static void refuse(struct rueda_admission *admission,
     const struct rueda_admission_args *args = &admission->args;
 
     if ((kind == RUEDA_REFUSED_LEFT || kind == RUEDA_REFUSED_SLOW) &&
-        args->calls->is_expected != NULL &&
-        args->calls->is_expected(args->arg, &stranger->from))
+        args->ops->is_expected != NULL &&
+        args->ops->is_expected(args->arg, &stranger->from))
         log_info("a connection from the host of a rank ended: %s", why);
     else
         rueda_admission_refuse(admission, kind, &stranger->from, why);
@@ -97,8 +97,8 @@ static void hand_over(struct rueda_admission *admission,
     rueda_status status;
 
     rueda_poller_remove(admission->poller, stranger->fd);
-    status = args->calls->proven(args->arg, stranger->fd, &stranger->shake,
-                                 &stranger->from, &why);
+    status = args->ops->proven(args->arg, stranger->fd, &stranger->shake,
+                               &stranger->from, &why);
     if (status == RUEDA_OK) {
         forget(stranger);
         return;
@@ -185,8 +185,8 @@ static void begin(struct rueda_admission *admission, int fd, bool is_local,
                                 .deadline_ns = now_ns + RUEDA_ADMISSION_NS,
                                 .number = admission->count++,
                                 .from = from};
-    if (args->calls->about != NULL)
-        bytes = args->calls->about(args->arg, fd, about);
+    if (args->ops->about != NULL)
+        bytes = args->ops->about(args->arg, fd, about);
     /* A failure shows at the first step. */
     rueda_handshake_init(&stranger->shake, RUEDA_ACCEPTOR, args->purpose,
                          args->key, about, bytes);

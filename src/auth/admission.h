@@ -5,7 +5,7 @@
  * to its owner. Until then a connection is a stranger, and nothing of it is
  * read but the handshake.
  *
- *      listener --accept--> stranger --handshake--> calls->proven()
+ *      listener --accept--> stranger --handshake--> ops->proven()
  *                              |
  *                              +--> refused: slow, wrong, left, or the oldest
  *                                   of too many
@@ -33,7 +33,7 @@
 #define RUEDA_ADMISSION_LISTENERS 16
 #define RUEDA_ADMISSION_NS        RUEDA_S(5)
 
-struct rueda_admission_calls {
+struct rueda_admission_ops {
     /* Optional. Writes what this end says about itself on fd; returns how many
      * bytes. Without it this end says nothing. */
     size_t (*about)(void *arg, int fd,
@@ -62,7 +62,7 @@ struct rueda_admission_args {
     const struct rueda_key *key; /* borrowed until fini */
     int most;                    /* strangers at a time; 0: the usual number */
     int keep_alive;              /* questions of TCP's keep-alive; 0: none */
-    const struct rueda_admission_calls *calls;
+    const struct rueda_admission_ops *ops;
     void *arg;
 };
 

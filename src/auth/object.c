@@ -40,47 +40,47 @@ rueda_status rueda_object_key(const struct rueda_key *secret, const void *fresh,
 
 /* All fields have one length but the name, whose length comes before it; so no
  * two places are the same bytes. */
-static void add_place(crypto_generichash_state *state,
-                      const struct rueda_object_place *place)
+static void add_id(crypto_generichash_state *state,
+                   const struct rueda_object_id *id)
 {
-    const size_t name_bytes = strlen(place->name);
+    const size_t name_bytes = strlen(id->name);
     unsigned char fields[28];
 
-    rueda_put_u32(fields, place->purpose);
-    rueda_put_u32(fields + 4, (uint32_t)place->sender);
-    rueda_put_u32(fields + 8, (uint32_t)place->set);
-    rueda_put_u64(fields + 12, place->sequence);
+    rueda_put_u32(fields, id->purpose);
+    rueda_put_u32(fields + 4, (uint32_t)id->sender);
+    rueda_put_u32(fields + 8, (uint32_t)id->set);
+    rueda_put_u64(fields + 12, id->sequence);
     rueda_put_u64(fields + 20, name_bytes);
     crypto_generichash_update(state, fields, sizeof(fields));
-    crypto_generichash_update(state, (const unsigned char *)place->name,
+    crypto_generichash_update(state, (const unsigned char *)id->name,
                               name_bytes);
 }
 
 static void mac(const struct rueda_key *key, const char *label,
-                const struct rueda_object_place *place, const void *bytes,
-                size_t len, unsigned char out[MAC_BYTES])
+                const struct rueda_object_id *id, const void *bytes, size_t len,
+                unsigned char out[MAC_BYTES])
 {
     crypto_generichash_state state;
 
     crypto_generichash_init(&state, key->bytes, sizeof(key->bytes), MAC_BYTES);
     crypto_generichash_update(&state, (const unsigned char *)label,
                               strlen(label) + 1);
-    add_place(&state, place);
+    add_id(&state, id);
     crypto_generichash_update(&state, bytes, len);
     crypto_generichash_final(&state, out, MAC_BYTES);
     sodium_memzero(&state, sizeof(state));
 }
 
 rueda_status rueda_object_seal(const struct rueda_key *key,
-                               const struct rueda_object_place *place,
+                               const struct rueda_object_id *id,
                                const void *bytes, size_t len,
                                unsigned char out_head[RUEDA_OBJECT_HEAD_BYTES])
 {
     if (!key->present)
         return RUEDA_ERR_AUTH;
     rueda_put_u64(out_head, len);
-    mac(key, bytes_label, place, bytes, len, out_head + AT_MAC);
-    mac(key, head_label, place, out_head, AT_SEAL, out_head + AT_SEAL);
+    mac(key, bytes_label, id, bytes, len, out_head + AT_MAC);
+    mac(key, head_label, id, out_head, AT_SEAL, out_head + AT_SEAL);
     return RUEDA_OK;
 }
 
@@ -93,14 +93,14 @@ static rueda_status compare(const unsigned char expected[MAC_BYTES],
 }
 
 rueda_status rueda_object_length(
-    const struct rueda_key *key, const struct rueda_object_place *place,
+    const struct rueda_key *key, const struct rueda_object_id *id,
     const unsigned char head[RUEDA_OBJECT_HEAD_BYTES], uint64_t *out_len)
 {
     unsigned char expected[MAC_BYTES];
 
     if (!key->present)
         return RUEDA_ERR_AUTH;
-    mac(key, head_label, place, head, AT_SEAL, expected);
+    mac(key, head_label, id, head, AT_SEAL, expected);
     if (compare(expected, head + AT_SEAL) != RUEDA_OK)
         return RUEDA_ERR_AUTH;
     *out_len = rueda_get_u64(head);
@@ -109,16 +109,16 @@ rueda_status rueda_object_length(
 
 rueda_status
 rueda_object_check(const struct rueda_key *key,
-                   const struct rueda_object_place *place,
+                   const struct rueda_object_id *id,
                    const unsigned char head[RUEDA_OBJECT_HEAD_BYTES],
                    const void *bytes, size_t len)
 {
     unsigned char expected[MAC_BYTES];
     uint64_t announced;
-    rueda_status status = rueda_object_length(key, place, head, &announced);
+    rueda_status status = rueda_object_length(key, id, head, &announced);
 
     if (status != RUEDA_OK || announced != len)
         return RUEDA_ERR_AUTH;
-    mac(key, bytes_label, place, bytes, len, expected);
+    mac(key, bytes_label, id, bytes, len, expected);
     return compare(expected, head + AT_MAC);
 }

@@ -14,9 +14,9 @@
  *      40      32   MAC of the 40 bytes before
  *
  * Both MACs are BLAKE2b under the key of the job's objects, over a label, all
- * fields of struct rueda_object_place and the bytes. So an object is good for
+ * fields of struct rueda_object_id and the bytes. So an object is good for
  * one purpose, one sender, one process set, one name and one call only: it can
- * be neither changed, nor repeated, nor moved. The receiver knows the place of
+ * be neither changed, nor repeated, nor moved. The receiver knows the id of
  * the object that it waits for, and takes no other.
  *
  * Pure but for libsodium. Any thread.
@@ -34,7 +34,7 @@
 #define RUEDA_OBJECT_HEAD_BYTES 72
 
 /* Which object it is. */
-struct rueda_object_place {
+struct rueda_object_id {
     uint32_t purpose;  /* a number for each kind of call */
     int32_t sender;    /* its rank in the job */
     int32_t set;       /* the process set */
@@ -51,21 +51,21 @@ rueda_status rueda_object_key(const struct rueda_key *secret, const void *fresh,
 
 /* Write the head of these bytes. RUEDA_ERR_AUTH if there is no key. */
 rueda_status rueda_object_seal(const struct rueda_key *key,
-                               const struct rueda_object_place *place,
+                               const struct rueda_object_id *id,
                                const void *bytes, size_t len,
                                unsigned char out_head[RUEDA_OBJECT_HEAD_BYTES]);
 
 /* Read how long the object of this head is. RUEDA_ERR_AUTH if it is not the
- * head that the sender has made for this place. */
+ * head that the sender has made for this id. */
 rueda_status rueda_object_length(
-    const struct rueda_key *key, const struct rueda_object_place *place,
+    const struct rueda_key *key, const struct rueda_object_id *id,
     const unsigned char head[RUEDA_OBJECT_HEAD_BYTES], uint64_t *out_len);
 
 /* Are these the bytes of the head? RUEDA_OK, or RUEDA_ERR_AUTH: do not look at
  * them. */
 rueda_status
 rueda_object_check(const struct rueda_key *key,
-                   const struct rueda_object_place *place,
+                   const struct rueda_object_id *id,
                    const unsigned char head[RUEDA_OBJECT_HEAD_BYTES],
                    const void *bytes, size_t len);
 

@@ -124,12 +124,12 @@ static bool copy_text(const char *value, char *out, size_t bytes)
 
 static bool parse_name(const char *value, void *out)
 {
-    return copy_text(value, out, RUEDA_NAME_BYTES);
+    return copy_text(value, out, RUEDA_CONFIG_NAME_BYTES);
 }
 
 static bool parse_store(const char *value, void *out)
 {
-    return copy_text(value, out, RUEDA_STORE_BYTES);
+    return copy_text(value, out, RUEDA_CONFIG_STORE_BYTES);
 }
 
 /* All of them need no names. */
@@ -184,7 +184,7 @@ static bool parse_keeper(const char *value, void *out)
 {
     bool is_launcher = strcmp(value, "launcher") == 0;
 
-    *(rueda_store_keeper *)out =
+    *(rueda_config_keeper *)out =
         is_launcher ? RUEDA_STORE_BY_LAUNCHER : RUEDA_STORE_BY_RANK_0;
     return is_launcher || strcmp(value, "rank0") == 0;
 }
@@ -196,7 +196,7 @@ static bool parse_transport(const char *value, void *out)
 
     for (int i = 0; i < 5; i++) {
         if (strcmp(value, names[i]) == 0) {
-            *(rueda_transport_choice *)out = (rueda_transport_choice)i;
+            *(rueda_config_transport *)out = (rueda_config_transport)i;
             return true;
         }
     }
@@ -220,7 +220,7 @@ static bool parse_encrypt(const char *value, void *out)
                          ? RUEDA_ENCRYPT_AUTHENTICATE
                          : parse_when(value);
 
-    *(rueda_encrypt_choice *)out = (rueda_encrypt_choice)when;
+    *(rueda_config_encrypt *)out = (rueda_config_encrypt)when;
     return when >= 0;
 }
 
@@ -228,7 +228,7 @@ static bool parse_stages(const char *value, void *out)
 {
     const int when = parse_when(value);
 
-    *(rueda_stages_choice *)out = (rueda_stages_choice)when;
+    *(rueda_config_stages *)out = (rueda_config_stages)when;
     return when >= 0;
 }
 
@@ -236,7 +236,7 @@ static bool parse_nccl(const char *value, void *out)
 {
     const int when = parse_when(value);
 
-    *(rueda_nccl_choice *)out = (rueda_nccl_choice)when;
+    *(rueda_config_nccl *)out = (rueda_config_nccl)when;
     return when >= 0;
 }
 
@@ -246,11 +246,11 @@ static bool parse_check(const char *value, void *out)
     int *steps = out;
 
     if (strcmp(value, "off") == 0) {
-        *steps = RUEDA_CHECK_OFF;
+        *steps = RUEDA_CONFIG_CHECK_OFF;
         return true;
     }
     if (strcmp(value, "first") == 0) {
-        *steps = RUEDA_CHECK_FIRST;
+        *steps = RUEDA_CONFIG_CHECK_FIRST;
         return true;
     }
     return strncmp(value, every, sizeof(every) - 1) == 0 &&

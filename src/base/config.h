@@ -17,48 +17,48 @@
 #include "base/log.h"
 #include "base/text.h"
 
-#define RUEDA_NAME_BYTES  64
-#define RUEDA_PATH_BYTES  1024
-#define RUEDA_STORE_BYTES 256 /* of the store's address */
+#define RUEDA_CONFIG_NAME_BYTES  64
+#define RUEDA_PATH_BYTES         1024
+#define RUEDA_CONFIG_STORE_BYTES 256 /* of the store's address */
 
-typedef enum rueda_store_keeper {
+typedef enum rueda_config_keeper {
     RUEDA_STORE_BY_RANK_0,
     RUEDA_STORE_BY_LAUNCHER,
-} rueda_store_keeper;
+} rueda_config_keeper;
 
-typedef enum rueda_transport_choice {
+typedef enum rueda_config_transport {
     RUEDA_TRANSPORT_AUTO, /* shared memory with all its short cuts */
     RUEDA_TRANSPORT_SHM,  /* the same, under the name that people look for */
     RUEDA_TRANSPORT_LOOP, /* messages between threads only */
     RUEDA_TRANSPORT_TCP,  /* messages through TCP only, also in a host */
     RUEDA_TRANSPORT_MESSAGES, /* messages through shared memory only */
-} rueda_transport_choice;
+} rueda_config_transport;
 
-typedef enum rueda_encrypt_choice {
+typedef enum rueda_config_encrypt {
     RUEDA_ENCRYPT_AUTO, /* where an address is not near (os/address.h) */
     RUEDA_ENCRYPT_ALWAYS,
     RUEDA_ENCRYPT_NEVER,
     RUEDA_ENCRYPT_AUTHENTICATE, /* a MAC for each frame, in the clear */
-} rueda_encrypt_choice;
+} rueda_config_encrypt;
 
 /* Collectives in stages, inside hosts and between them. */
-typedef enum rueda_stages_choice {
+typedef enum rueda_config_stages {
     RUEDA_STAGES_AUTO, /* where that is faster */
     RUEDA_STAGES_ALWAYS,
     RUEDA_STAGES_NEVER,
-} rueda_stages_choice;
+} rueda_config_stages;
 
 /* NCCL for tensors on GPUs. */
-typedef enum rueda_nccl_choice {
+typedef enum rueda_config_nccl {
     RUEDA_NCCL_AUTO,   /* where each rank has a GPU of its own */
     RUEDA_NCCL_ALWAYS, /* what it cannot do is an error */
     RUEDA_NCCL_NEVER,
-} rueda_nccl_choice;
+} rueda_config_nccl;
 
 /* How often optimizers compare the parameters of all ranks; else a number of
  * steps. */
-#define RUEDA_CHECK_OFF   0
-#define RUEDA_CHECK_FIRST (-1)
+#define RUEDA_CONFIG_CHECK_OFF   0
+#define RUEDA_CONFIG_CHECK_FIRST (-1)
 
 #define RUEDA_FUSION_MOST ((size_t)1 << 32)
 #define RUEDA_CACHE_MOST  (1 << 20)
@@ -70,26 +70,26 @@ struct rueda_config {
     int local_size;
     int cross_rank;
     int cross_size;
-    char store[RUEDA_STORE_BYTES];
-    rueda_store_keeper store_keeper;
-    char job[RUEDA_NAME_BYTES];
+    char store[RUEDA_CONFIG_STORE_BYTES];
+    rueda_config_keeper store_keeper;
+    char job[RUEDA_CONFIG_NAME_BYTES];
     char key_file[RUEDA_PATH_BYTES];
     int key_fd; /* -1: not set */
     int64_t start_timeout_ms;
     int64_t host_timeout_ms;
     int segment_fd; /* -1: not set */
     rueda_log_level log_level;
-    rueda_transport_choice transport;
+    rueda_config_transport transport;
     int tcp_streams;
-    char network[RUEDA_STORE_BYTES]; /* "": all */
-    rueda_encrypt_choice encrypt;
+    char network[RUEDA_CONFIG_STORE_BYTES]; /* "": all */
+    rueda_config_encrypt encrypt;
     char algo[RUEDA_PATH_BYTES];
     char tune_file[RUEDA_PATH_BYTES];
-    rueda_stages_choice staged_allreduce;
-    rueda_stages_choice staged_allgather;
-    char kernels[RUEDA_NAME_BYTES];
+    rueda_config_stages staged_allreduce;
+    rueda_config_stages staged_allgather;
+    char kernels[RUEDA_CONFIG_NAME_BYTES];
     char driver_library[RUEDA_PATH_BYTES]; /* of accelerators */
-    rueda_nccl_choice nccl;
+    rueda_config_nccl nccl;
     char nccl_library[RUEDA_PATH_BYTES]; /* "": to be looked for */
     int64_t nccl_timeout_ms;
     char nvml_library[RUEDA_PATH_BYTES];
@@ -106,7 +106,8 @@ struct rueda_config {
     int64_t stall_give_up_ms;  /* 0: never */
     int64_t stall_repeat_ms;   /* of the same stall */
     bool is_stall_end_ignored; /* it was shorter than the warning */
-    int check_every; /* steps, or RUEDA_CHECK_OFF, RUEDA_CHECK_FIRST */
+    int check_every;           /* steps, or RUEDA_CONFIG_CHECK_OFF,
+                                  RUEDA_CONFIG_CHECK_FIRST */
     char timeline[RUEDA_PATH_BYTES];
     bool mark_cycles;
     bool dynamic_sets;

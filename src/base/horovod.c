@@ -54,7 +54,7 @@ static bool parse_not(const char *value, void *out)
 
 static bool parse_stages(const char *value, void *out)
 {
-    *(rueda_stages_choice *)out =
+    *(rueda_config_stages *)out =
         strtol(value, NULL, 10) > 0 ? RUEDA_STAGES_ALWAYS : RUEDA_STAGES_NEVER;
     return true;
 }

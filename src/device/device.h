@@ -42,10 +42,10 @@ struct rueda_device;
 
 /* Kinds of memory, as bits: an algorithm says which of them it serves. */
 enum {
-    RUEDA_MEMORY_HOST = 1,
-    RUEDA_MEMORY_CUDA = 2,
+    RUEDA_MEMKIND_HOST = 1,
+    RUEDA_MEMKIND_CUDA = 2,
 };
-#define RUEDA_MEMORY_ANY (~0u)
+#define RUEDA_MEMKIND_ANY (~0u)
 
 /* Results of reduce_all(), at most. */
 #define RUEDA_REDUCE_ALL 128
@@ -231,6 +231,9 @@ struct rueda_device {
     /* Its own algorithms, ended by NULL, or NULL. One that can run is
      * preferred to the built-in ones (algo/select.h). */
     const struct rueda_algo *const *algos;
+
+    /* The setting that forbids to share its memory, "NAME=value"; or NULL. */
+    const char *private_by;
 };
 
 /* The device of tensors that are on no accelerator. wanted is the setting

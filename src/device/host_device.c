@@ -222,7 +222,7 @@ static void host_tell(const struct rueda_device *device, struct rueda_text *out)
 
 const struct rueda_device_ops rueda_host_ops = {
     .name = "host",
-    .memory = RUEDA_MEMORY_HOST,
+    .memory = RUEDA_MEMKIND_HOST,
     .alloc = host_alloc,
     .free = host_free,
     .alloc_host = host_alloc,

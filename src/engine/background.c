@@ -19,18 +19,18 @@
 /* How long after the system had no thread for us to ask it again. */
 #define RETRY_NS ((int64_t)1000000000)
 
-static bool is_time_to_look(const struct rueda_engine *engine)
+static bool is_check_due(const struct rueda_engine *engine)
 {
-    return rueda_clock_ns() >= rueda_policy_look_ns(&engine->policy);
+    return rueda_clock_ns() >= rueda_policy_background_ns(&engine->policy);
 }
 
 /* Is there something to do, or is it time to check? Under the lock. */
 static bool has_duty(struct rueda_engine *engine)
 {
-    if (atomic_load(&engine->is_told) || is_time_to_look(engine))
+    if (atomic_load(&engine->is_told) || is_check_due(engine))
         return true;
     rueda_condition_wait(&engine->work, &engine->lock,
-                         rueda_policy_look_ns(&engine->policy));
+                         rueda_policy_background_ns(&engine->policy));
     /* Who woke us may have planned a check, and drives no more. */
     engine->policy.back_ns = 0;
     return atomic_load(&engine->is_told);
@@ -91,7 +91,7 @@ static void *background(void *arg)
         is_check = !atomic_load(&engine->is_told);
         if (!is_check)
             leave_to_others(engine);
-        is_check = is_check || is_time_to_look(engine);
+        is_check = is_check || is_check_due(engine);
         /* Else what is submitted from now on is told again. */
         if (!rueda_policy_stays_awake(&engine->policy, rueda_clock_ns()))
             atomic_store(&engine->is_told, false);

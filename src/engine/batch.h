@@ -55,7 +55,7 @@ typedef enum rueda_batch_stage {
 } rueda_batch_stage;
 
 /* Private zeroed memory for one task. */
-struct rueda_spare {
+struct rueda_batch_spare {
     void *at;
     size_t bytes;
     const struct rueda_device *device; /* whose memory it is; NULL: private
@@ -83,8 +83,8 @@ struct rueda_batch {
     uint64_t *words;  /* [2 * members + RUEDA_BATCH_ASKED] what I tell of
                          myself, */
     uint64_t *answer; /* [RUEDA_BATCH_ASKED * members] and what others tell */
-    struct rueda_spare neutral; /* what I give where I have joined */
-    struct rueda_spare sink;
+    struct rueda_batch_spare neutral; /* what I give where I have joined */
+    struct rueda_batch_spare sink;
 
     /* A set that is being made or dropped: its id, a copy that stays, its lane
      * if I am a member, which is the batch's own until it is opened, or which
@@ -165,7 +165,7 @@ struct rueda_round *rueda_batch_round(struct rueda_lane *lane, rueda_kind kind);
 
 /* The round is chosen, and is going to be packed: it gets its place in the
  * slab. The tensors of it may be filled in before or after. */
-char *rueda_batch_place(struct rueda_lane *lane);
+char *rueda_batch_claim(struct rueda_lane *lane);
 
 /* Do others still read in the fusion slab? Then nothing is written there, and
  * the next turn asks again. */

@@ -195,7 +195,7 @@ rueda_batch_next rueda_batch_allgather(struct rueda_lane *lane)
     coll = rueda_batch_coll(lane, RUEDA_ALLGATHER, batch->item);
     count_blocks(lane, coll);
     begin = rueda_round_begin(&batch->round, lane->set->me);
-    coll->recv = rueda_batch_place(lane);
+    coll->recv = rueda_batch_claim(lane);
     coll->send = batch->round.slab + begin;
     coll->count = batch->counts[lane->set->me];
     return batch->round.end > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
@@ -236,7 +236,7 @@ rueda_batch_next rueda_batch_reduce_scatter(struct rueda_lane *lane)
     for (int i = batch->item; i < batch->after; i++)
         fill_in(lane, i, rueda_round_rows(round, i - batch->item, round->me));
     count_blocks(lane, coll);
-    coll->send = rueda_batch_place(lane);
+    coll->send = rueda_batch_claim(lane);
     coll->recv = round->slab + rueda_layout_span(round->end);
     return round->end > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;
 }

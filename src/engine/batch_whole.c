@@ -53,7 +53,7 @@ static struct rueda_round *choose_round(struct rueda_lane *lane,
 static rueda_batch_next start_packed(struct rueda_lane *lane,
                                      struct rueda_coll *coll)
 {
-    coll->recv = rueda_batch_place(lane);
+    coll->recv = rueda_batch_claim(lane);
     coll->send = coll->recv;
     coll->count = lane->batch.round.end / coll->elem_bytes;
     return coll->count > 0 ? RUEDA_BATCH_TASK : RUEDA_BATCH_END;

@@ -56,8 +56,8 @@ rueda_status rueda_engine_init(struct rueda_engine *engine,
     engine->job = job;
     engine->formation = job->formation;
     rueda_select_init(&engine->select);
-    status = rueda_select_parse(&engine->select, job->segment->agreement->algo,
-                                error);
+    status =
+        rueda_select_parse(&engine->select, job->segment->common->algo, error);
     if (status != RUEDA_OK)
         return status;
     device = rueda_device_default(wanted);

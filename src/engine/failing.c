@@ -151,14 +151,14 @@ void rueda_failing_begin_by_peer(struct rueda_engine *engine, int peer)
 {
     struct rueda_failing *failing = &engine->failing;
     struct rueda_text words = {{0}};
-    rueda_status verdict;
+    rueda_status found;
 
     if (failing->stage != RUEDA_FAILING_NOT)
         return;
-    /* The peer may have read the verdict earlier than this rank. */
-    verdict = rueda_standstill_verdict(&engine->lanes, &words);
-    if (verdict != RUEDA_OK) {
-        rueda_failing_begin(engine, verdict, words.chars);
+    /* The peer may have read of the standstill earlier than this rank. */
+    found = rueda_standstill_found(&engine->lanes, &words);
+    if (found != RUEDA_OK) {
+        rueda_failing_begin(engine, found, words.chars);
         return;
     }
     rueda_segment_watch(engine->job->segment);

@@ -10,8 +10,8 @@
 
 /* After this long without timeline records of other ranks none are expected any
  * more; how often to look for them. */
-#define NOTES_QUIET_NS RUEDA_MS(500)
-#define NOTES_APART_NS RUEDA_MS(1)
+#define RECORDS_QUIET_NS RUEDA_MS(500)
+#define RECORDS_APART_NS RUEDA_MS(1)
 
 /* Has the engine failed, or does it wait for the words of a failure? */
 static bool is_failing(const struct rueda_engine *engine)
@@ -48,11 +48,11 @@ static bool have_all_gone(const struct rueda_engine *engine)
 
 /* Ranks that leave at about the same time send their last timeline records by
  * way of this rank: wait until none has come for a while. */
-static void hear_notes(struct rueda_engine *engine)
+static void hear_records(struct rueda_engine *engine)
 {
     int64_t now = rueda_clock_ns();
     const int64_t until = now + FLUSH_NS;
-    int64_t quiet_ns = now + NOTES_QUIET_NS;
+    int64_t quiet_ns = now + RECORDS_QUIET_NS;
     bool is_over = !rueda_relay_may_come(&engine->lanes);
 
     while (!is_failing(engine) && !is_over && now < until && now < quiet_ns) {
@@ -60,10 +60,10 @@ static void hear_notes(struct rueda_engine *engine)
         is_over = have_all_gone(engine);
         now = rueda_clock_ns();
         if (rueda_engine_check(engine)) {
-            quiet_ns = now + NOTES_QUIET_NS;
+            quiet_ns = now + RECORDS_QUIET_NS;
             is_over = false;
         } else if (!is_over) {
-            rueda_sleep_ns(NOTES_APART_NS);
+            rueda_sleep_ns(RECORDS_APART_NS);
         }
     }
 }
@@ -71,6 +71,6 @@ static void hear_notes(struct rueda_engine *engine)
 void rueda_engine_flush(struct rueda_engine *engine)
 {
     flush(engine);
-    hear_notes(engine);
+    hear_records(engine);
     flush(engine); /* and pass them on */
 }

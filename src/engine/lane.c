@@ -85,7 +85,7 @@ static rueda_status open_negotiator(struct rueda_lane *lane)
         .tag = {.set = tag_set_of(lane)},
         .ranks = lane->set->ranks,
         .hosts = formation->topology != NULL ? lane->hosts : NULL,
-        .cache_capacity = (int)formation->segment->agreement->cache_capacity,
+        .cache_capacity = (int)formation->segment->common->cache_capacity,
         .fusion_bytes = lane->fusion_bytes,
         .groups_alone = config->groups_alone,
         .stall_warn_ns = config->stall_warn_ms * 1000000,
@@ -126,7 +126,7 @@ static rueda_status open_fusion(struct rueda_lane *lane,
     rueda_status status;
     void *memory;
 
-    lane->fusion_bytes = segment->agreement->fusion_bytes;
+    lane->fusion_bytes = segment->common->fusion_bytes;
     if (lane->fusion_bytes == 0)
         return RUEDA_OK;
     status = rueda_segment_alloc(segment, lane->fusion_bytes, &memory, error);
@@ -175,10 +175,10 @@ rueda_status rueda_lane_new(struct rueda_lanes *lanes,
 
 size_t rueda_lane_slab_bytes(const struct rueda_lane *lane)
 {
-    return lane->has_slab ? rueda_slab_bytes(
-                                lane->slab.size,
-                                lane->formation->segment->agreement->cell_bytes)
-                          : 0;
+    return lane->has_slab
+               ? rueda_slab_bytes(lane->slab.size,
+                                  lane->formation->segment->common->cell_bytes)
+               : 0;
 }
 
 void rueda_lane_open(struct rueda_lane *lane, uint64_t slab_offset)
@@ -190,7 +190,7 @@ void rueda_lane_open(struct rueda_lane *lane, uint64_t slab_offset)
         rueda_slab_init_some(&lane->slab, segment, lane->locals,
                              lane->slab.size,
                              rueda_segment_at(segment, slab_offset),
-                             segment->agreement->cell_bytes);
+                             segment->common->cell_bytes);
 }
 
 void rueda_lane_free(struct rueda_lane *lane)

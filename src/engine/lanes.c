@@ -240,7 +240,7 @@ static rueda_status hand_on(struct rueda_lanes *lanes, struct rueda_lane *lane,
     else if (ticket->request.kind == RUEDA_SET_OPEN)
         rueda_private_sets_open(lanes, ticket);
     else if (rueda_request_is_local(&ticket->request))
-        rueda_relay_call(lanes, ticket);
+        rueda_relay_switch(lanes, ticket);
     else if (lane != NULL && (lane->limit == UINT64_MAX ||
                               (lane->is_ordered && !lane->is_closed)))
         return rueda_lane_submit(lane, ticket);

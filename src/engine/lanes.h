@@ -15,8 +15,8 @@
 
 struct rueda_accelerator;
 struct rueda_engine;
-struct rueda_set_list;
-struct rueda_set_copy;
+struct rueda_sets_list;
+struct rueda_sets_copied;
 struct rueda_private_set;
 
 /* The timeline (timeline_relay.c). */
@@ -74,8 +74,8 @@ struct rueda_lanes {
     struct rueda_ticket *last_ended;
 
     struct rueda_set_table *table;
-    _Atomic(struct rueda_set_list *) sets; /* for other threads (sets.h) */
-    struct rueda_set_copy *copies;
+    _Atomic(struct rueda_sets_list *) sets; /* for other threads (sets.h) */
+    struct rueda_sets_copied *copies;
     struct rueda_private_set *openings; /* in the making (private_sets.h) */
     struct rueda_lane **dropped;        /* [dropped_count] */
     int dropped_count;
@@ -188,7 +188,7 @@ bool rueda_lanes_tell(const struct rueda_lanes *lanes,
  * ranks have sent their records, or after a time limit; on others at once, and
  * what they have is sent.
  */
-void rueda_relay_call(struct rueda_lanes *lanes, struct rueda_ticket *ticket);
+void rueda_relay_switch(struct rueda_lanes *lanes, struct rueda_ticket *ticket);
 
 /* All operations end with this status. */
 void rueda_relay_fail(struct rueda_lanes *lanes, rueda_status status);
@@ -232,8 +232,8 @@ int64_t rueda_standstill_due_ns(const struct rueda_lanes *lanes);
 
 /* How the job ends because all ranks wait, with words; RUEDA_OK: it does not.
  */
-rueda_status rueda_standstill_verdict(const struct rueda_lanes *lanes,
-                                      struct rueda_text *error);
+rueda_status rueda_standstill_found(const struct rueda_lanes *lanes,
+                                    struct rueda_text *error);
 
 /* ---- Operations that do not move (watch.c) ---------------------------- */
 

@@ -17,7 +17,7 @@
 #include "engine/sets.h"
 
 /* Of messages about the set: none of its lane has this sequence. */
-#define OPENING_SEQUENCE (RUEDA_CONTROL_SEQUENCE - 1)
+#define OPENING_SEQUENCE (RUEDA_TAG_CONTROL - 1)
 
 /* From a member to the leader. */
 struct report {

@@ -16,16 +16,16 @@
 /* ---- What other threads see ------------------------------------------- */
 
 /* A set and its ranks, in one piece of memory. */
-struct rueda_set_copy {
-    struct rueda_set_copy *older;
+struct rueda_sets_copied {
+    struct rueda_sets_copied *older;
     struct rueda_set set;
     int ranks[];
 };
 
 /* Never changed once it is published. Older ones stay, because a thread may
  * still read them. */
-struct rueda_set_list {
-    struct rueda_set_list *older;
+struct rueda_sets_list {
+    struct rueda_sets_list *older;
     int count;
     const struct rueda_set *sets[]; /* in the order in which they were made */
 };
@@ -33,7 +33,7 @@ struct rueda_set_list {
 const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes, int id)
 {
     /* Acquire: what is in the list was written before it was shown. */
-    const struct rueda_set_list *list =
+    const struct rueda_sets_list *list =
         atomic_load_explicit(&lanes->sets, memory_order_acquire);
 
     for (int i = 0; i < list->count; i++)
@@ -43,10 +43,10 @@ const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes, int id)
 }
 
 /* Its ranks are still to be filled in. */
-static struct rueda_set_copy *new_copy(struct rueda_lanes *lanes, int id,
-                                       int count)
+static struct rueda_sets_copied *new_copy(struct rueda_lanes *lanes, int id,
+                                          int count)
 {
-    struct rueda_set_copy *copy =
+    struct rueda_sets_copied *copy =
         malloc(sizeof(*copy) + (size_t)count * sizeof(copy->ranks[0]));
 
     if (copy == NULL)
@@ -64,7 +64,7 @@ static struct rueda_set_copy *new_copy(struct rueda_lanes *lanes, int id,
 const struct rueda_set *rueda_sets_copy(struct rueda_lanes *lanes, int id,
                                         const int *ranks, int count)
 {
-    struct rueda_set_copy *copy = new_copy(lanes, id, count);
+    struct rueda_sets_copied *copy = new_copy(lanes, id, count);
 
     if (copy == NULL)
         return NULL;
@@ -77,7 +77,7 @@ const struct rueda_set *
 rueda_sets_copy_all(struct rueda_lanes *lanes,
                     const struct rueda_formation *formation)
 {
-    struct rueda_set_copy *copy =
+    struct rueda_sets_copied *copy =
         new_copy(lanes, RUEDA_SET_GLOBAL, formation->size);
 
     if (copy == NULL)
@@ -99,10 +99,10 @@ const struct rueda_set *rueda_sets_keep(struct rueda_lanes *lanes, int id)
 static rueda_status show(struct rueda_lanes *lanes, int without,
                          const struct rueda_set *with)
 {
-    struct rueda_set_list *now =
+    struct rueda_sets_list *now =
         atomic_load_explicit(&lanes->sets, memory_order_relaxed);
     size_t room = (now != NULL ? (size_t)now->count : 0) + 1;
-    struct rueda_set_list *list =
+    struct rueda_sets_list *list =
         malloc(sizeof(*list) + room * sizeof(const struct rueda_set *));
 
     if (list == NULL)
@@ -137,17 +137,17 @@ rueda_status rueda_sets_replace(struct rueda_lanes *lanes,
 
 void rueda_sets_free(struct rueda_lanes *lanes)
 {
-    struct rueda_set_list *list =
+    struct rueda_sets_list *list =
         atomic_load_explicit(&lanes->sets, memory_order_relaxed);
 
     while (list != NULL) {
-        struct rueda_set_list *older = list->older;
+        struct rueda_sets_list *older = list->older;
 
         free(list);
         list = older;
     }
     while (lanes->copies != NULL) {
-        struct rueda_set_copy *older = lanes->copies->older;
+        struct rueda_sets_copied *older = lanes->copies->older;
 
         free(lanes->copies);
         lanes->copies = older;

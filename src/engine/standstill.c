@@ -158,13 +158,14 @@ int64_t rueda_standstill_due_ns(const struct rueda_lanes *lanes)
     return next;
 }
 
-rueda_status rueda_standstill_verdict(const struct rueda_lanes *lanes,
-                                      struct rueda_text *error)
+rueda_status rueda_standstill_found(const struct rueda_lanes *lanes,
+                                    struct rueda_text *error)
 {
     rueda_status status = RUEDA_OK;
 
     for (int i = 0; i < lanes->count && status == RUEDA_OK; i++)
         if (!lanes->all[i]->is_ordered)
-            status = rueda_negotiator_verdict(lanes->all[i]->negotiator, error);
+            status =
+                rueda_negotiator_standstill(lanes->all[i]->negotiator, error);
     return status;
 }

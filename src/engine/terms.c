@@ -24,7 +24,7 @@
 bool rueda_terms_cover(struct rueda_job *job)
 {
     const struct rueda_formation *formation = job->formation;
-    const bool is_wanted = job->segment->agreement->repairs != 0;
+    const bool is_wanted = job->segment->common->repairs != 0;
     const bool is_here =
         job->network == NULL && job->config.servers == 0 &&
         (formation->topology == NULL || formation->topology->host_count == 1) &&
@@ -303,13 +303,13 @@ static void decide(struct rueda_engine *engine)
 struct fresh {
     struct rueda_set_table *table;
     const struct rueda_set *all;
-    struct rueda_lane *lanes[RUEDA_VOTE_LANES];
+    struct rueda_lane *lanes[RUEDA_MEMBER_LANES];
 };
 
 static void fresh_free(struct fresh *fresh)
 {
     rueda_set_table_free(fresh->table);
-    for (int i = 0; i < RUEDA_VOTE_LANES; i++)
+    for (int i = 0; i < RUEDA_MEMBER_LANES; i++)
         if (fresh->lanes[i] != NULL)
             rueda_lane_free(fresh->lanes[i]);
 }
@@ -328,7 +328,7 @@ static rueda_status fresh_make(struct rueda_lanes *lanes,
         fresh->all = rueda_sets_copy_all(lanes, next);
     if (fresh->all == NULL)
         status = RUEDA_ERR_NOMEM;
-    for (int i = 0; i < RUEDA_VOTE_LANES && status == RUEDA_OK; i++) {
+    for (int i = 0; i < RUEDA_MEMBER_LANES && status == RUEDA_OK; i++) {
         status = rueda_lane_new(lanes, next, fresh->all, i == 0,
                                 &fresh->lanes[i], error);
         if (status == RUEDA_OK)
@@ -372,9 +372,9 @@ static rueda_status hand_over(struct rueda_lanes *lanes,
         return status;
     for (int i = 0; i < count; i++)
         rueda_lane_free(lanes->all[i]);
-    for (int i = 0; i < RUEDA_VOTE_LANES; i++)
+    for (int i = 0; i < RUEDA_MEMBER_LANES; i++)
         lanes->all[i] = fresh->lanes[i];
-    lanes->count = RUEDA_VOTE_LANES;
+    lanes->count = RUEDA_MEMBER_LANES;
     lanes->has_log = true;
     lanes->has_talked = true; /* what they are due at is not known yet */
     return RUEDA_OK;
@@ -385,7 +385,7 @@ static rueda_status add_lanes(struct rueda_lanes *lanes, struct fresh *fresh)
     const int count = lanes->count;
     rueda_status status = RUEDA_OK;
 
-    for (int i = 0; i < RUEDA_VOTE_LANES && status == RUEDA_OK; i++)
+    for (int i = 0; i < RUEDA_MEMBER_LANES && status == RUEDA_OK; i++)
         status = rueda_lanes_add(lanes, fresh->lanes[i]);
     if (status != RUEDA_OK) {
         lanes->count = count;

@@ -277,7 +277,7 @@ static void stop_here(struct rueda_lanes *lanes)
     relay->held_ns = rueda_clock_ns() + HOLD_NS;
 }
 
-void rueda_relay_call(struct rueda_lanes *lanes, struct rueda_ticket *ticket)
+void rueda_relay_switch(struct rueda_lanes *lanes, struct rueda_ticket *ticket)
 {
     const bool is_start = ticket->request.kind == RUEDA_TIMELINE_START;
     rueda_status status = RUEDA_OK;

@@ -40,7 +40,7 @@ static size_t ring_bytes(const struct rueda_config *config, int size)
 }
 
 /* A row of algo/select.h, and what ends it. */
-static const char *stages_row(rueda_stages_choice choice, const char *always,
+static const char *stages_row(rueda_config_stages choice, const char *always,
                               const char *never)
 {
     switch (choice) {
@@ -81,7 +81,7 @@ static rueda_status algo_text(const struct rueda_config *config, char *out,
 }
 
 rueda_status rueda_agreement_decide(const struct rueda_config *config,
-                                    char out[RUEDA_DECISION_BYTES],
+                                    char out[RUEDA_ROLLCALL_DECISION_BYTES],
                                     struct rueda_text *error)
 {
     char algo[RUEDA_PATH_BYTES];
@@ -89,11 +89,12 @@ rueda_status rueda_agreement_decide(const struct rueda_config *config,
 
     _Static_assert(RUEDA_TRANSPORT_MESSAGES < 10 &&
                        RUEDA_ENCRYPT_AUTHENTICATE < 10 &&
-                       RUEDA_DECISION_BYTES >= 3 + RUEDA_PATH_BYTES,
+                       RUEDA_ROLLCALL_DECISION_BYTES >= 3 + RUEDA_PATH_BYTES,
                    "three digits, then rows");
     if (status == RUEDA_OK)
-        snprintf(out, RUEDA_DECISION_BYTES, "%d%d%d%s", (int)config->transport,
-                 (int)config->encrypt, (int)config->repair, algo);
+        snprintf(out, RUEDA_ROLLCALL_DECISION_BYTES, "%d%d%d%s",
+                 (int)config->transport, (int)config->encrypt,
+                 (int)config->repair, algo);
     return status;
 }
 
@@ -114,8 +115,8 @@ rueda_status rueda_agreement_heed(const char *decision,
     if (strlen(rows) >= sizeof(config->algo))
         return RUEDA_ERR_INVALID;
     config->repair = decision[2] == '1';
-    config->transport = (rueda_transport_choice)transport;
-    config->encrypt = (rueda_encrypt_choice)encrypt;
+    config->transport = (rueda_config_transport)transport;
+    config->encrypt = (rueda_config_encrypt)encrypt;
     config->tune_file[0] = '\0';
     config->staged_allreduce = RUEDA_STAGES_AUTO;
     config->staged_allgather = RUEDA_STAGES_AUTO;
@@ -127,7 +128,7 @@ rueda_status rueda_agreement_slabs(struct rueda_segment *segment, int size,
                                    uint64_t *out_slab, uint64_t *out_named,
                                    struct rueda_text *error)
 {
-    const size_t bytes = rueda_slab_bytes(size, segment->agreement->cell_bytes);
+    const size_t bytes = rueda_slab_bytes(size, segment->common->cell_bytes);
     rueda_status status;
     void *slab;
 
@@ -144,24 +145,23 @@ static rueda_status agree(const struct rueda_config *config,
                           struct rueda_segment *segment,
                           struct rueda_text *error)
 {
-    struct rueda_agreement *agreement = segment->agreement;
+    struct rueda_segment_common *common = segment->common;
     rueda_status status;
 
-    status = algo_text(config, agreement->algo, sizeof(agreement->algo), error);
+    status = algo_text(config, common->algo, sizeof(common->algo), error);
     if (status != RUEDA_OK)
         return status;
-    agreement->transport = config->transport;
-    if (rueda_key_create(&agreement->key) != RUEDA_OK) {
+    common->transport = config->transport;
+    if (rueda_key_create(&common->key) != RUEDA_OK) {
         rueda_text_set(error, "no random numbers: %s", strerror(errno));
         return RUEDA_ERR_IO;
     }
-    agreement->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
-    agreement->fusion_bytes = config->fusion_bytes;
-    agreement->repairs = config->repair;
-    agreement->cache_capacity = (uint32_t)config->cache_capacity;
-    return rueda_agreement_slabs(segment, segment->size,
-                                 &agreement->slab_offset,
-                                 &agreement->named_offset, error);
+    common->cell_bytes = ring_bytes(config, segment->size) / RUEDA_CELLS;
+    common->fusion_bytes = config->fusion_bytes;
+    common->repairs = config->repair;
+    common->cache_capacity = (uint32_t)config->cache_capacity;
+    return rueda_agreement_slabs(segment, segment->size, &common->slab_offset,
+                                 &common->named_offset, error);
 }
 
 rueda_status rueda_agreement_prepare(const struct rueda_config *config,

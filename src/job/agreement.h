@@ -2,7 +2,7 @@
 /*
  * Settings that must be the same on all ranks. Rank 0 decides them from its
  * own; in a job of several hosts it announces them in the roll call. The first
- * rank of a host then fills in the agreement in the segment.
+ * rank of a host then writes them into the segment.
  */
 #ifndef RUEDA_JOB_AGREEMENT_H
 #define RUEDA_JOB_AGREEMENT_H
@@ -17,7 +17,7 @@
 /* Rank 0: its settings as text. RUEDA_ERR_IO, RUEDA_ERR_LIMIT: RUEDA_TUNE_FILE
  * cannot be read, or is too long. */
 rueda_status rueda_agreement_decide(const struct rueda_config *config,
-                                    char out[RUEDA_DECISION_BYTES],
+                                    char out[RUEDA_ROLLCALL_DECISION_BYTES],
                                     struct rueda_text *error);
 
 /* Every rank: take them in place of one's own. RUEDA_ERR_INVALID if they make
@@ -26,7 +26,7 @@ rueda_status rueda_agreement_heed(const char *decision,
                                   struct rueda_config *config);
 
 /* Called in every rank before others see its line: reserves what is its own in
- * the segment; the first fills in segment->agreement. */
+ * the segment; the first fills in segment->common. */
 rueda_status rueda_agreement_prepare(const struct rueda_config *config,
                                      struct rueda_segment *segment,
                                      struct rueda_text *error);

@@ -15,7 +15,7 @@ struct rueda_ballot_member {
     bool has_offered;
     bool survived; /* the term before */
     bool is_gone;
-    uint64_t has[RUEDA_VOTE_LANES];
+    uint64_t has[RUEDA_MEMBER_LANES];
     uint64_t boundaries;
 };
 
@@ -48,9 +48,9 @@ size_t rueda_ballot_write_value(const struct rueda_ballot_word *word,
 {
     if (word->kind != RUEDA_BALLOT_FROZEN)
         return 0;
-    for (int lane = 0; lane < RUEDA_VOTE_LANES; lane++)
+    for (int lane = 0; lane < RUEDA_MEMBER_LANES; lane++)
         rueda_put_u64(out + (ptrdiff_t)lane * 8, word->has[lane]);
-    rueda_put_u64(out + (ptrdiff_t)RUEDA_VOTE_LANES * 8, word->boundaries);
+    rueda_put_u64(out + (ptrdiff_t)RUEDA_MEMBER_LANES * 8, word->boundaries);
     return RUEDA_BALLOT_VALUE_BYTES;
 }
 
@@ -127,10 +127,10 @@ bool rueda_ballot_read(const void *key, size_t key_bytes, const void *value,
 
         if (value_bytes != RUEDA_BALLOT_VALUE_BYTES)
             return false;
-        for (int lane = 0; lane < RUEDA_VOTE_LANES; lane++)
+        for (int lane = 0; lane < RUEDA_MEMBER_LANES; lane++)
             word.has[lane] = rueda_get_u64(bytes + (ptrdiff_t)lane * 8);
         word.boundaries =
-            rueda_get_u64(bytes + (ptrdiff_t)RUEDA_VOTE_LANES * 8);
+            rueda_get_u64(bytes + (ptrdiff_t)RUEDA_MEMBER_LANES * 8);
     }
     *out = word;
     return true;
@@ -163,7 +163,7 @@ static void end_vote(struct rueda_ballot *ballot)
     struct rueda_ballot_result *now = &ballot->now;
     bool is_alone = true;
 
-    for (int lane = 0; lane < RUEDA_VOTE_LANES; lane++)
+    for (int lane = 0; lane < RUEDA_MEMBER_LANES; lane++)
         now->limits[lane] = UINT64_MAX;
     for (int i = 0; i < ballot->size; i++) {
         struct rueda_ballot_member *member = &ballot->members[i];
@@ -172,7 +172,7 @@ static void end_vote(struct rueda_ballot *ballot)
         if (!member->survives)
             continue;
         is_alone = false;
-        for (int lane = 0; lane < RUEDA_VOTE_LANES; lane++)
+        for (int lane = 0; lane < RUEDA_MEMBER_LANES; lane++)
             if (member->has[lane] < now->limits[lane])
                 now->limits[lane] = member->has[lane];
         if (member->boundaries > now->last_boundary)

@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "segment/segment.h" /* RUEDA_VOTE_LANES */
+#include "segment/segment.h" /* RUEDA_MEMBER_LANES */
 
 typedef enum rueda_ballot_kind {
     RUEDA_BALLOT_FROZEN,
@@ -39,14 +39,14 @@ struct rueda_ballot_word {
     uint32_t term; /* not of GONE */
     int member;
     int speaker; /* of GONE: the member itself, if the store says so */
-    uint64_t has[RUEDA_VOTE_LANES]; /* FROZEN */
-    uint64_t boundaries;            /* FROZEN */
+    uint64_t has[RUEDA_MEMBER_LANES]; /* FROZEN */
+    uint64_t boundaries;              /* FROZEN */
 };
 
 /* A word as a key and a value of the store, the key behind a prefix of the
  * job's own. What is wanted of bytes that come back: */
 #define RUEDA_BALLOT_KEY_BYTES   48
-#define RUEDA_BALLOT_VALUE_BYTES ((size_t)(RUEDA_VOTE_LANES + 1) * 8)
+#define RUEDA_BALLOT_VALUE_BYTES ((size_t)(RUEDA_MEMBER_LANES + 1) * 8)
 
 /* Returns the lengths; of GONE there is no value. */
 size_t rueda_ballot_write_key(const struct rueda_ballot_word *word,
@@ -63,7 +63,7 @@ bool rueda_ballot_read(const void *key, size_t key_bytes, const void *value,
 struct rueda_ballot_result {
     uint32_t term; /* 0: none yet */
     bool has_begun;
-    uint64_t limits[RUEDA_VOTE_LANES];
+    uint64_t limits[RUEDA_MEMBER_LANES];
     uint64_t last_boundary;
 };
 

@@ -21,8 +21,8 @@
 
 /* What a member has when it freezes. */
 struct rueda_standing {
-    uint64_t has[RUEDA_VOTE_LANES]; /* steps */
-    uint64_t boundaries;            /* that its program has come to */
+    uint64_t has[RUEDA_MEMBER_LANES]; /* steps */
+    uint64_t boundaries;              /* that its program has come to */
 };
 
 struct rueda_council_ops {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 void rueda_encrypt_hear(struct rueda_encrypt_vote *vote, int rank,
-                        rueda_encrypt_choice setting,
+                        rueda_config_encrypt setting,
                         const struct rueda_address *addresses, int count)
 {
     if (vote->count[setting]++ == 0)
@@ -18,7 +18,7 @@ void rueda_encrypt_hear(struct rueda_encrypt_vote *vote, int rank,
 }
 
 static rueda_status contradict(const struct rueda_encrypt_vote *vote,
-                               rueda_encrypt_choice setting, const char *name,
+                               rueda_config_encrypt setting, const char *name,
                                struct rueda_text *why)
 {
     rueda_text_set(why,
@@ -32,7 +32,7 @@ static rueda_status contradict(const struct rueda_encrypt_vote *vote,
 
 /* A setting of a rank is the reason. */
 static void blame(const struct rueda_encrypt_vote *vote,
-                  rueda_encrypt_choice setting, const char *name,
+                  rueda_config_encrypt setting, const char *name,
                   struct rueda_text *why)
 {
     rueda_text_set(why, "rank %d has RUEDA_ENCRYPT=%s", vote->first[setting],
@@ -40,7 +40,7 @@ static void blame(const struct rueda_encrypt_vote *vote,
 }
 
 rueda_status rueda_encrypt_decide(const struct rueda_encrypt_vote *vote,
-                                  rueda_encrypt_choice *out,
+                                  rueda_config_encrypt *out,
                                   struct rueda_text *why)
 {
     const bool is_always = vote->count[RUEDA_ENCRYPT_ALWAYS] > 0;
@@ -75,7 +75,7 @@ rueda_status rueda_encrypt_decide(const struct rueda_encrypt_vote *vote,
     return RUEDA_OK;
 }
 
-void rueda_encrypt_explain(rueda_encrypt_choice decision, const char *why,
+void rueda_encrypt_explain(rueda_config_encrypt decision, const char *why,
                            struct rueda_text *out)
 {
     const char *how = decision == RUEDA_ENCRYPT_ALWAYS ? "sealed"

@@ -39,7 +39,7 @@ struct rueda_encrypt_vote {
 /* A rank has this setting and listens at these addresses. Ranks come in
  * ascending order. */
 void rueda_encrypt_hear(struct rueda_encrypt_vote *vote, int rank,
-                        rueda_encrypt_choice setting,
+                        rueda_config_encrypt setting,
                         const struct rueda_address *addresses, int count);
 
 /*
@@ -48,11 +48,11 @@ void rueda_encrypt_hear(struct rueda_encrypt_vote *vote, int rank,
  * why names the ranks that contradict each other and what to do.
  */
 rueda_status rueda_encrypt_decide(const struct rueda_encrypt_vote *vote,
-                                  rueda_encrypt_choice *out,
+                                  rueda_config_encrypt *out,
                                   struct rueda_text *why);
 
 /* How each kind of message travels between hosts, in one line. */
-void rueda_encrypt_explain(rueda_encrypt_choice decision, const char *why,
+void rueda_encrypt_explain(rueda_config_encrypt decision, const char *why,
                            struct rueda_text *out);
 
 #endif /* RUEDA_JOB_ENCRYPTION_H */

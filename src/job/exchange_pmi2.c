@@ -16,7 +16,7 @@
 #include "job/pmi.h"
 
 /* The launcher and our settings must agree on rank and size. */
-static rueda_status check_place(struct rueda_pmi *pmi)
+static rueda_status check_seat(struct rueda_pmi *pmi)
 {
     const struct rueda_business_card_exchange *exchange = pmi->exchange;
     int rank;
@@ -60,7 +60,7 @@ static rueda_status join(struct rueda_pmi *pmi)
                            "threaded=FALSE;",
                            job, exchange->rank);
     if (status == RUEDA_OK)
-        status = check_place(pmi);
+        status = check_seat(pmi);
     if (status == RUEDA_OK)
         status = rueda_pmi_ask(wire, "job-getid-response", "cmd=job-getid;");
     if (status == RUEDA_OK &&

@@ -33,7 +33,7 @@
  * may hold on to it for ever if something is stuck; then it is never freed.
  */
 struct session {
-    struct rueda_pmix_calls calls;
+    struct rueda_pmix_functions pmix;
     struct rueda_pmix_proc me;
     struct rueda_business_card_exchange exchange; /* its arg is not used */
     size_t bytes;
@@ -143,13 +143,13 @@ static rueda_status refused(struct session *session, const char *what,
     }
     rueda_text_set(&session->error,
                    "%s failed: %s (%d); do the launcher and %s fit together?",
-                   what, session->calls.error_string(status), status,
+                   what, session->pmix.error_string(status), status,
                    RUEDA_PMIX_LIBRARY);
     return status == RUEDA_PMIX_UNREACHED ? RUEDA_ERR_PEER_LOST
                                           : RUEDA_ERR_INVALID;
 }
 
-static rueda_status check_place(struct session *session)
+static rueda_status check_seat(struct session *session)
 {
     if (session->me.rank == (uint32_t)session->exchange.rank)
         return RUEDA_OK;
@@ -169,7 +169,7 @@ static rueda_status put(void *arg, const char *name, const void *bytes,
 
     value.data.object.bytes = (char *)bytes; /* which PMIx only reads */
     value.data.object.size = len;
-    status = session->calls.put(RUEDA_PMIX_GLOBAL, name, &value);
+    status = session->pmix.put(RUEDA_PMIX_GLOBAL, name, &value);
     if (status != RUEDA_PMIX_SUCCESS)
         return refused(session, "PMIx_Put", status);
     session->has_put = true;
@@ -182,13 +182,13 @@ static rueda_status meet(void *arg)
     int status = RUEDA_PMIX_SUCCESS;
 
     if (session->has_put)
-        status = session->calls.commit();
+        status = session->pmix.commit();
     if (status != RUEDA_PMIX_SUCCESS)
         return refused(session, "PMIx_Commit", status);
     session->has_put = false;
     lend(session, RUEDA_PMIX_ANY_RANK);
-    status = session->calls.fence_nb(&session->who, 1, session->info, 2,
-                                     on_fence, session);
+    status = session->pmix.fence_nb(&session->who, 1, session->info, 2,
+                                    on_fence, session);
     status = await(session, status);
     return status == RUEDA_PMIX_SUCCESS
                ? RUEDA_OK
@@ -203,8 +203,8 @@ static rueda_status get(void *arg, int rank, const char *name, void *out,
 
     session->value_bytes = 0;
     lend(session, (uint32_t)rank);
-    status = session->calls.get_nb(&session->who, name, session->info, 1,
-                                   on_value, session);
+    status = session->pmix.get_nb(&session->who, name, session->info, 1,
+                                  on_value, session);
     status = await(session, status);
     if (status != RUEDA_PMIX_SUCCESS && status != RUEDA_PMIX_NOT_FOUND)
         return refused(session, "PMIx_Get", status);
@@ -219,17 +219,17 @@ static rueda_status converse(struct session *session)
     static const struct rueda_business_card_ops ops = {
         .put = put, .meet = meet, .get = get};
     rueda_status status;
-    int failed = session->calls.init(&session->me, NULL, 0);
+    int failed = session->pmix.init(&session->me, NULL, 0);
 
     if (failed != RUEDA_PMIX_SUCCESS)
         return refused(session, "PMIx_Init", failed);
-    status = check_place(session);
+    status = check_seat(session);
     if (status == RUEDA_OK)
         status = rueda_business_card_pass(&session->exchange, &ops, session,
                                           session->card, session->bytes,
                                           &session->error);
     /* A process that leaves without it is taken for one that crashed. */
-    (void)session->calls.finalize(NULL, 0);
+    (void)session->pmix.finalize(NULL, 0);
     return status;
 }
 
@@ -303,7 +303,7 @@ rueda_status rueda_launcher_exchange_pmix(
     session = session_new(exchange, card, bytes);
     if (session == NULL)
         return RUEDA_ERR_NOMEM;
-    status = rueda_pmix_load(exchange, &session->calls, error);
+    status = rueda_pmix_load(exchange, &session->pmix, error);
     if (status == RUEDA_OK)
         status = rueda_thread_start(&thread, run, session);
     if (status != RUEDA_OK) {

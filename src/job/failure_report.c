@@ -139,7 +139,7 @@ static bool has_store(const struct rueda_job *job, int rank)
     const struct rueda_topology *topology = job->formation->topology;
 
     return job->config.store_keeper == RUEDA_STORE_BY_RANK_0 && rank >= 0 &&
-           topology->places[rank].host == topology->places[0].host;
+           topology->rows[rank].host == topology->rows[0].host;
 }
 
 void rueda_failure_spread(struct rueda_job *job, int lost, const char *words)
@@ -288,10 +288,10 @@ bool rueda_failure_has_heard(struct rueda_job *job,
         hearing->until_ns = rueda_clock_ns() + ANSWER_NS;
         return false;
     case RUEDA_HEARING_ANSWER:
-        hearing->stage = RUEDA_HEARING_VERDICT;
+        hearing->stage = RUEDA_HEARING_HUB;
         hearing->until_ns = hearing->begin_ns + DOUBT_NS;
         return false;
-    case RUEDA_HEARING_VERDICT:
+    case RUEDA_HEARING_HUB:
         break;
     }
     return true;

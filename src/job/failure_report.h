@@ -49,9 +49,9 @@ bool rueda_failure_has_come(struct rueda_job *job);
 
 /* What a rank that has lost a peer waits for. */
 typedef enum rueda_hearing_stage {
-    RUEDA_HEARING_WORDS,   /* of the rank that failed */
-    RUEDA_HEARING_ANSWER,  /* of the store, to a question */
-    RUEDA_HEARING_VERDICT, /* of our hub, about the store's silent host */
+    RUEDA_HEARING_WORDS,  /* of the rank that failed */
+    RUEDA_HEARING_ANSWER, /* of the store, to a question */
+    RUEDA_HEARING_HUB,    /* of our hub, about the store's silent host */
 } rueda_hearing_stage;
 
 struct rueda_hearing {

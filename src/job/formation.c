@@ -36,15 +36,15 @@ static int member_of(const struct rueda_formation *formation, int rank)
 {
     if (formation->topology == NULL)
         return rank;
-    if (formation->topology->places[rank].host != formation->place.host)
+    if (formation->topology->rows[rank].host != formation->row.host)
         return -1;
-    return formation->topology->places[rank].index;
+    return formation->topology->rows[rank].index;
 }
 
 rueda_status rueda_formation_open(struct rueda_formation *formation)
 {
     struct rueda_segment *segment = formation->job->segment;
-    const struct rueda_agreement *agreement = segment->agreement;
+    const struct rueda_segment_common *common = segment->common;
 
     formation->segment = segment;
     for (int rank = 0; rank < formation->size; rank++) {
@@ -54,10 +54,10 @@ rueda_status rueda_formation_open(struct rueda_formation *formation)
         if (member >= 0)
             formation->pairs[rank] = segment->members[member].pairs_offset;
     }
-    formation->has_slab = agreement->transport == RUEDA_TRANSPORT_AUTO ||
-                          agreement->transport == RUEDA_TRANSPORT_SHM;
-    formation->slab_offset = agreement->slab_offset;
-    formation->named_offset = agreement->named_offset;
+    formation->has_slab = common->transport == RUEDA_TRANSPORT_AUTO ||
+                          common->transport == RUEDA_TRANSPORT_SHM;
+    formation->slab_offset = common->slab_offset;
+    formation->named_offset = common->named_offset;
     formation->term = 1;
     return rueda_links_open(formation);
 }

@@ -30,7 +30,7 @@ struct rueda_formation {
     uint32_t term; /* from 1, in every message; 0 until it is open */
     int rank;      /* this rank's number in this formation */
     int size;
-    struct rueda_topology_place place;
+    struct rueda_topology_row row;
     struct rueda_topology *topology; /* NULL: all ranks are here */
 
     struct rueda_segment *segment; /* of the ranks of this host; the job's */
@@ -48,7 +48,7 @@ struct rueda_formation *rueda_formation_new(struct rueda_job *job, int rank,
                                             int size);
 
 /* The ranks of this host have met in the job's segment: open the first
- * formation. Its place and topology have been filled in. On failure
+ * formation. Its row and topology have been filled in. On failure
  * (RUEDA_ERR_NOMEM) it is not open. */
 rueda_status rueda_formation_open(struct rueda_formation *formation);
 
@@ -120,7 +120,7 @@ rueda_formation_rank_of(const struct rueda_formation *formation, int seat)
 static inline int rueda_formation_host(const struct rueda_formation *formation,
                                        int rank)
 {
-    return formation->topology != NULL ? formation->topology->places[rank].host
+    return formation->topology != NULL ? formation->topology->rows[rank].host
                                        : 0;
 }
 

@@ -125,8 +125,8 @@ static rueda_status offer(struct rueda_formation *next,
 
 /* Where the ranks are, by their new numbers; local ones are counted again.
  * NULL: no memory. */
-static struct rueda_topology *place(const struct rueda_topology *old,
-                                    const int *ranks, int count)
+static struct rueda_topology *topology_of(const struct rueda_topology *old,
+                                          const int *ranks, int count)
 {
     struct rueda_topology_record *records =
         calloc((size_t)count, sizeof(*records));
@@ -135,7 +135,7 @@ static struct rueda_topology *place(const struct rueda_topology *old,
 
     for (int i = 0; i < count && records != NULL; i++) {
         const struct rueda_topology_host *host =
-            &old->hosts[old->places[ranks[i]].host];
+            &old->hosts[old->rows[ranks[i]].host];
 
         memcpy(records[i].host, host->id, sizeof(records[i].host));
         memcpy(records[i].name, host->name, sizeof(records[i].name));
@@ -159,22 +159,22 @@ static struct rueda_formation *shrink(const struct rueda_formation *old,
     next->term = old->term + 1;
     next->segment = old->segment;
     next->has_slab = old->has_slab;
-    next->place = (struct rueda_topology_place){.index = rank,
-                                                .local_rank = rank,
-                                                .local_size = count,
-                                                .cross_size = 1};
+    next->row = (struct rueda_topology_row){.index = rank,
+                                            .local_rank = rank,
+                                            .local_size = count,
+                                            .cross_size = 1};
     for (int i = 0; i < count; i++) {
         next->seats[i] = old->seats[ranks[i]];
         next->members[i] = old->members[ranks[i]];
     }
     if (old->topology == NULL)
         return next;
-    next->topology = place(old->topology, ranks, count);
+    next->topology = topology_of(old->topology, ranks, count);
     if (next->topology == NULL) {
         rueda_formation_release(next);
         return NULL;
     }
-    next->place = next->topology->places[rank];
+    next->row = next->topology->rows[rank];
     return next;
 }
 

@@ -22,7 +22,7 @@
 struct rueda_introduce_args {
     const struct rueda_seat *seat;
     const struct rueda_key *key; /* of RUEDA_KEY_FILE; present or not */
-    rueda_store_keeper keeper;   /* of the store that settings name */
+    rueda_config_keeper keeper;  /* of the store that settings name */
 
     int questions; /* of a store of ours (keeper.h) */
 

@@ -23,7 +23,7 @@
 #include "job/failure_report.h"
 #include "job/links.h"
 #include "job/network.h"
-#include "job/place.h"
+#include "job/rendezvous.h"
 #include "job/rollcall.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -34,7 +34,7 @@
 /* All are here, by the launcher's word or by the way in which they meet. */
 static void place_here(struct rueda_job *job, const struct rueda_seat *seat)
 {
-    job->formation->place = (struct rueda_topology_place){
+    job->formation->row = (struct rueda_topology_row){
         .index = seat->rank,
         .local_rank = seat->local_rank >= 0 ? seat->local_rank : seat->rank,
         .local_size = seat->local_size >= 0 ? seat->local_size : seat->size,
@@ -46,9 +46,9 @@ static void place_here(struct rueda_job *job, const struct rueda_seat *seat)
 static void place_cross(struct rueda_job *job, const struct rueda_seat *seat)
 {
     if (seat->cross_rank >= 0)
-        job->formation->place.cross_rank = seat->cross_rank;
+        job->formation->row.cross_rank = seat->cross_rank;
     if (seat->cross_size >= 0)
-        job->formation->place.cross_size = seat->cross_size;
+        job->formation->row.cross_size = seat->cross_size;
 }
 
 /* No rank sleeps before the ranks of this host have met. */
@@ -70,7 +70,7 @@ static void on_event(void *arg, const struct rueda_store_reply *event)
 
     if (rueda_store_council_event(job, event))
         return;
-    if (!rueda_place_is_over(event)) {
+    if (!rueda_rendezvous_is_over(event)) {
         rueda_failure_event(arg, event);
     } else if (job->segment == NULL) {
         rueda_text_set(&job->over, "%.*s", (int)event->value_bytes,
@@ -114,7 +114,8 @@ static rueda_status open_client(struct rueda_job *job,
         rueda_client_open(&args, deadline_ns, &job->client, error);
 
     if (status == RUEDA_OK && seat->term > 0)
-        status = rueda_place_watch(job->client, seat->term, deadline_ns, error);
+        status =
+            rueda_rendezvous_watch(job->client, seat->term, deadline_ns, error);
     return status;
 }
 
@@ -137,20 +138,20 @@ static rueda_status open_network(struct rueda_job *job,
 static rueda_status list_ranks(struct rueda_job *job)
 {
     const struct rueda_topology *topology = job->formation->topology;
-    int size = topology->hosts[job->formation->place.host].size;
+    int size = topology->hosts[job->formation->row.host].size;
 
     job->ranks = calloc((size_t)size, sizeof(int));
     if (job->ranks == NULL)
         return RUEDA_ERR_NOMEM;
     for (int rank = 0; rank < topology->size; rank++)
-        if (topology->places[rank].host == job->formation->place.host)
-            job->ranks[topology->places[rank].index] = rank;
+        if (topology->rows[rank].host == job->formation->row.host)
+            job->ranks[topology->rows[rank].index] = rank;
     return RUEDA_OK;
 }
 
 /* Rank 0's part of the roll call; arg is the job. */
 static rueda_status decide(void *arg, const struct rueda_encrypt_vote *vote,
-                           char out[RUEDA_DECISION_BYTES],
+                           char out[RUEDA_ROLLCALL_DECISION_BYTES],
                            struct rueda_text *error)
 {
     struct rueda_job *job = arg;
@@ -215,7 +216,7 @@ static rueda_status call_together(struct rueda_job *job,
                                   struct rueda_text *error)
 {
     char contact[RUEDA_CONTACT_BYTES];
-    const struct rueda_shared_settings settings = {
+    const struct rueda_rollcall_settings settings = {
         .fusion_bytes = job->config.fusion_bytes,
         .cache_capacity = (uint32_t)job->config.cache_capacity,
     };
@@ -265,7 +266,7 @@ static rueda_status call_together(struct rueda_job *job,
 static rueda_status find_all(struct rueda_job *job,
                              const struct rueda_introduce_args *args,
                              struct rueda_meeting *meeting,
-                             char name[RUEDA_NAME_BYTES],
+                             char name[RUEDA_CONFIG_NAME_BYTES],
                              struct rueda_text *error)
 {
     const struct rueda_seat *seat = args->seat;
@@ -283,22 +284,22 @@ static rueda_status find_all(struct rueda_job *job,
     rueda_rollcall_fini(&call);
     if (status != RUEDA_OK)
         return status;
-    job->formation->place = job->formation->topology->places[seat->rank];
+    job->formation->row = job->formation->topology->rows[seat->rank];
     status = list_ranks(job);
     /* Keys may serve several jobs, nonces do not. */
     if (job->formation->topology->host_count > 1)
         rueda_object_key(&job->contact.key, call.nonce, sizeof(call.nonce),
                          &job->object_key);
     rueda_nonce_text(call.nonce, nonce);
-    snprintf(name, RUEDA_NAME_BYTES, "%s-%d", nonce,
-             job->formation->place.host);
+    snprintf(name, RUEDA_CONFIG_NAME_BYTES, "%s-%d", nonce,
+             job->formation->row.host);
     meeting->job = name;
     meeting->title = seat->job;
     meeting->ranks = job->ranks;
     meeting->key = &job->contact.key;
-    meeting->rank = job->formation->place.index;
+    meeting->rank = job->formation->row.index;
     meeting->size =
-        job->formation->topology->hosts[job->formation->place.host].size;
+        job->formation->topology->hosts[job->formation->row.host].size;
     return status;
 }
 
@@ -317,8 +318,7 @@ static rueda_status open_messages(struct rueda_job *job)
 {
     /* All ranks are here, and no other process can read the segment. */
     if (!job->object_key.present)
-        rueda_object_key(&job->segment->agreement->key, "", 0,
-                         &job->object_key);
+        rueda_object_key(&job->segment->common->key, "", 0, &job->object_key);
     return rueda_formation_open(job->formation);
 }
 
@@ -362,12 +362,12 @@ static rueda_status prepare(void *arg, struct rueda_segment *segment,
     rueda_status status;
 
     segment->members[segment->me].rank = job->formation->rank;
-    _Static_assert(RUEDA_SETS_BYTES == RUEDA_SET_WORD_BYTES,
+    _Static_assert(RUEDA_SEGMENT_SETS_BYTES == RUEDA_SET_WORD_BYTES,
                    "a member has room for its sets");
     memcpy(segment->members[segment->me].sets, job->sets, sizeof(job->sets));
     status = rueda_agreement_prepare(&job->config, segment, error);
     if (status != RUEDA_OK ||
-        segment->agreement->transport != RUEDA_TRANSPORT_TCP ||
+        segment->common->transport != RUEDA_TRANSPORT_TCP ||
         job->network != NULL)
         return status;
     return rueda_network_open_local(&job->config, segment, &job->network,
@@ -438,12 +438,12 @@ static bool needs_store(const struct rueda_seat *seat)
  */
 static void name_by_program(const struct rueda_seat *seat,
                             struct rueda_meeting *meeting,
-                            char name[RUEDA_NAME_BYTES])
+                            char name[RUEDA_CONFIG_NAME_BYTES])
 {
     char program[2048];
 
     rueda_process_program(program, sizeof(program));
-    snprintf(name, RUEDA_NAME_BYTES, "%.40s-%016llx", seat->job,
+    snprintf(name, RUEDA_CONFIG_NAME_BYTES, "%.40s-%016llx", seat->job,
              (unsigned long long)rueda_hash(program, strlen(program), 0));
     meeting->job = name;
     meeting->title = seat->job;
@@ -456,7 +456,7 @@ static rueda_status assemble(struct rueda_job *job,
                              struct rueda_text *error)
 {
     const struct rueda_seat *seat = args->seat;
-    char name[RUEDA_NAME_BYTES];
+    char name[RUEDA_CONFIG_NAME_BYTES];
     struct rueda_meeting meeting = {
         .rank = seat->rank,
         .size = seat->size,
@@ -556,7 +556,7 @@ rueda_status rueda_job_open(const struct rueda_config *config,
     else if (config->key_fd >= 0)
         status = rueda_key_read_fd(config->key_fd, error, &key);
     if (status == RUEDA_OK && seat.worker >= 0) {
-        status = rueda_place_take(&seat, &key, error);
+        status = rueda_rendezvous_take(&seat, &key, error);
         introduction.deadline_ns =
             rueda_clock_ns() + config->start_timeout_ms * 1000000;
         rueda_log_set_rank(seat.rank);
@@ -597,11 +597,10 @@ static void place_thread(struct rueda_job *job, struct rueda_segment *segment,
 {
     struct rueda_formation *formation = job->formation;
 
-    formation->place =
-        (struct rueda_topology_place){.index = formation->rank,
-                                      .local_rank = formation->rank,
-                                      .local_size = formation->size,
-                                      .cross_size = 1};
+    formation->row = (struct rueda_topology_row){.index = formation->rank,
+                                                 .local_rank = formation->rank,
+                                                 .local_size = formation->size,
+                                                 .cross_size = 1};
     job->segment = segment;
     job->threads = hub;
 }

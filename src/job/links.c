@@ -61,7 +61,7 @@ static rueda_status connect_any(struct rueda_mesh *mesh, int peer,
 
 static rueda_mesh_connect connect_of(const struct rueda_formation *formation)
 {
-    const uint32_t transport = formation->segment->agreement->transport;
+    const uint32_t transport = formation->segment->common->transport;
 
     if (transport == RUEDA_TRANSPORT_TCP)
         return connect_network;
@@ -75,7 +75,7 @@ static rueda_mesh_connect connect_of(const struct rueda_formation *formation)
 static unsigned memory_of(const struct rueda_formation *formation)
 {
     const rueda_mesh_connect connect = formation->mesh.connect;
-    unsigned memory = RUEDA_MEMORY_ANY;
+    unsigned memory = RUEDA_MEMKIND_ANY;
 
     if (connect == connect_network || connect == connect_any)
         memory &= formation->job->network->ops->memory;

@@ -129,7 +129,7 @@ rueda_status rueda_network_locate(struct rueda_hub *hub,
         if (texts + len >= end || len >= RUEDA_NETWORK_TEXT)
             return RUEDA_ERR_INVALID;
         status = rueda_tcp_hub_locate(
-            rueda_tcp_hub_of(hub), rank, topology->places[rank].host, addresses,
+            rueda_tcp_hub_of(hub), rank, topology->rows[rank].host, addresses,
             rueda_network_read(texts, addresses, RUEDA_NETWORK_ADDRESSES));
         if (status != RUEDA_OK)
             return status;
@@ -139,7 +139,7 @@ rueda_status rueda_network_locate(struct rueda_hub *hub,
 }
 
 void rueda_network_set_job(struct rueda_hub *hub, uint64_t job,
-                           rueda_encrypt_choice encrypt)
+                           rueda_config_encrypt encrypt)
 {
     rueda_tcp_hub_set_job(rueda_tcp_hub_of(hub), job);
     rueda_tcp_hub_set_encrypt(rueda_tcp_hub_of(hub), encrypt);
@@ -150,7 +150,7 @@ void rueda_network_tell_protection(const struct rueda_config *config, int rank,
 {
     struct rueda_address addresses[RUEDA_TCP_MOST_ADDRESSES];
     struct rueda_encrypt_vote vote = {.far = ""};
-    rueda_encrypt_choice decision;
+    rueda_config_encrypt decision;
     struct rueda_text why = {{0}};
     const int count =
         rueda_address_own(config->network, addresses, RUEDA_TCP_MOST_ADDRESSES);
@@ -166,11 +166,11 @@ void rueda_network_mark_inside(struct rueda_hub *hub,
                                const struct rueda_topology *topology, int rank)
 {
     const struct rueda_topology_host *own =
-        &topology->hosts[topology->places[rank].host];
+        &topology->hosts[topology->rows[rank].host];
 
     for (int peer = 0; peer < topology->size; peer++) {
         const struct rueda_topology_host *host =
-            &topology->hosts[topology->places[peer].host];
+            &topology->hosts[topology->rows[peer].host];
 
         if (memcmp(host->id, own->id, RUEDA_PROCESS_BOOT_ID) == 0)
             rueda_tcp_hub_set_inside(rueda_tcp_hub_of(hub), peer);
@@ -194,7 +194,7 @@ rueda_status rueda_network_open_local(const struct rueda_config *config,
 {
     struct rueda_address address;
     struct rueda_tcp_args args = args_of(config, segment->me, segment->size,
-                                         &segment->agreement->key, &address);
+                                         &segment->common->key, &address);
     const struct rueda_address *bound;
     struct rueda_tcp_hub *hub;
     rueda_status status;

@@ -58,7 +58,7 @@ rueda_status rueda_network_locate(struct rueda_hub *hub,
 /* A number that only the ranks of this job have, and how their streams are
  * protected (tcp.h). */
 void rueda_network_set_job(struct rueda_hub *hub, uint64_t job,
-                           rueda_encrypt_choice encrypt);
+                           rueda_config_encrypt encrypt);
 
 /* How a job would be protected all of whose ranks have this setting and
  * addresses like this rank's, in one line. Words on failure too. */

@@ -15,14 +15,14 @@ static const struct {
     const char *name;
     size_t offset;
 } names[] = {
-    {"PMIx_Get_version", offsetof(struct rueda_pmix_calls, get_version)},
-    {"PMIx_Error_string", offsetof(struct rueda_pmix_calls, error_string)},
-    {"PMIx_Init", offsetof(struct rueda_pmix_calls, init)},
-    {"PMIx_Put", offsetof(struct rueda_pmix_calls, put)},
-    {"PMIx_Commit", offsetof(struct rueda_pmix_calls, commit)},
-    {"PMIx_Fence_nb", offsetof(struct rueda_pmix_calls, fence_nb)},
-    {"PMIx_Get_nb", offsetof(struct rueda_pmix_calls, get_nb)},
-    {"PMIx_Finalize", offsetof(struct rueda_pmix_calls, finalize)},
+    {"PMIx_Get_version", offsetof(struct rueda_pmix_functions, get_version)},
+    {"PMIx_Error_string", offsetof(struct rueda_pmix_functions, error_string)},
+    {"PMIx_Init", offsetof(struct rueda_pmix_functions, init)},
+    {"PMIx_Put", offsetof(struct rueda_pmix_functions, put)},
+    {"PMIx_Commit", offsetof(struct rueda_pmix_functions, commit)},
+    {"PMIx_Fence_nb", offsetof(struct rueda_pmix_functions, fence_nb)},
+    {"PMIx_Get_nb", offsetof(struct rueda_pmix_functions, get_nb)},
+    {"PMIx_Finalize", offsetof(struct rueda_pmix_functions, finalize)},
 };
 
 /* One below this folder, where launchers are known to keep theirs. */
@@ -68,8 +68,9 @@ static int major_of(const char *version)
     return (int)strtol(version + start, NULL, 10);
 }
 
-static rueda_status find_calls(void *library, struct rueda_pmix_calls *out,
-                               struct rueda_text *error)
+static rueda_status find_functions(void *library,
+                                   struct rueda_pmix_functions *out,
+                                   struct rueda_text *error)
 {
     const char *version;
 
@@ -94,7 +95,7 @@ static rueda_status find_calls(void *library, struct rueda_pmix_calls *out,
 
 rueda_status
 rueda_pmix_load(const struct rueda_business_card_exchange *exchange,
-                struct rueda_pmix_calls *out, struct rueda_text *error)
+                struct rueda_pmix_functions *out, struct rueda_text *error)
 {
     rueda_status status;
     void *library;
@@ -117,7 +118,7 @@ rueda_pmix_load(const struct rueda_business_card_exchange *exchange,
                        RUEDA_PMIX_LIBRARY, rueda_library_error());
         return RUEDA_ERR_UNSUPPORTED;
     }
-    status = find_calls(library, out, error);
+    status = find_functions(library, out, error);
     if (status != RUEDA_OK)
         rueda_library_close(library);
     return status;

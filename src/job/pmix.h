@@ -64,7 +64,7 @@ typedef void rueda_pmix_op_done(int status, void *arg);
 typedef void rueda_pmix_value_done(int status, struct rueda_pmix_value *value,
                                    void *arg);
 
-struct rueda_pmix_calls {
+struct rueda_pmix_functions {
     const char *(*get_version)(void);
     const char *(*error_string)(int status);
     int (*init)(struct rueda_pmix_proc *me, struct rueda_pmix_info *info,
@@ -81,15 +81,15 @@ struct rueda_pmix_calls {
 };
 
 /*
- * Open the library and fill in its calls. RUEDA_ERR_UNSUPPORTED: there is no
- * library, or it is of a version that we do not know, or the launcher offers no
- * PMIx; error says which, and nothing stays open.
+ * Open the library and fill in its functions. RUEDA_ERR_UNSUPPORTED: there is
+ * no library, or it is of a version that we do not know, or the launcher offers
+ * no PMIx; error says which, and nothing stays open.
  *
  * After success it stays loaded for good: its thread has had values of its
  * own, whose destructors the C library may call at any later time.
  */
 rueda_status
 rueda_pmix_load(const struct rueda_business_card_exchange *exchange,
-                struct rueda_pmix_calls *out, struct rueda_text *error);
+                struct rueda_pmix_functions *out, struct rueda_text *error);
 
 #endif /* RUEDA_JOB_PMIX_H */

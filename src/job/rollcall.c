@@ -82,7 +82,7 @@ static void self_record(const struct rueda_seat *seat,
                         struct rueda_topology_record *out)
 {
     memset(out, 0, sizeof(*out));
-    _Static_assert(RUEDA_PROCESS_HOST_ID == RUEDA_HOST_ID_BYTES,
+    _Static_assert(RUEDA_PROCESS_HOST_ID == RUEDA_TOPOLOGY_ID_BYTES,
                    "a host id has one length");
     rueda_process_host_id(out->host);
     rueda_process_host(out->name, sizeof(out->name));
@@ -195,7 +195,7 @@ rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
         value[1 + sets] >= RUEDA_ENCRYPT_CHOICES)
         return RUEDA_ERR_INVALID;
     memcpy(self.sets, value + 1, sets);
-    self.encrypt = (rueda_encrypt_choice)value[1 + sets];
+    self.encrypt = (rueda_config_encrypt)value[1 + sets];
     if (rueda_topology_record_unpack(value + 2 + sets, bytes - 2 - sets,
                                      &self.record) != RUEDA_OK)
         return RUEDA_ERR_INVALID;
@@ -205,7 +205,7 @@ rueda_status rueda_rollcall_read_rank(const void *said, size_t bytes,
 
 /* Count the rank's setting of encryption; its contact, the last of the list,
  * has the addresses at which it listens. */
-static void hear_wish(struct roll *roll, int rank, rueda_encrypt_choice setting)
+static void hear_wish(struct roll *roll, int rank, rueda_config_encrypt setting)
 {
     struct rueda_address addresses[RUEDA_NETWORK_ADDRESSES];
     const int count = rueda_network_read(roll->contacts + roll->bytes,
@@ -440,7 +440,7 @@ rueda_status rueda_rollcall_read(const void *announced, size_t bytes, int size,
     call.settings.fusion_bytes = rueda_get_u64(value + AT_FUSION);
     call.settings.cache_capacity = rueda_get_u32(value + AT_CACHE);
     if (table > bytes - AT_TABLE || said > bytes - AT_TABLE - table ||
-        said >= RUEDA_DECISION_BYTES ||
+        said >= RUEDA_ROLLCALL_DECISION_BYTES ||
         memchr(value + AT_TABLE + table, '\0', said) != NULL ||
         call.settings.fusion_bytes > RUEDA_FUSION_MOST ||
         call.settings.cache_capacity > RUEDA_CACHE_MOST)

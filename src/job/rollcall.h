@@ -34,38 +34,38 @@
 #define RUEDA_CONTACT_BYTES 512
 
 /* What rank 0 decides for all, as text, with its end. */
-#define RUEDA_DECISION_BYTES 1040
+#define RUEDA_ROLLCALL_DECISION_BYTES 1040
 
 /* Settings by which ranks of all hosts work together: rank 0's. */
-struct rueda_shared_settings {
+struct rueda_rollcall_settings {
     uint64_t fusion_bytes;
     uint32_t cache_capacity;
 };
 
 struct rueda_rollcall_args {
     const struct rueda_seat *seat;
-    struct rueda_shared_settings settings; /* they count in rank 0 */
+    struct rueda_rollcall_settings settings; /* they count in rank 0 */
     unsigned life;       /* before all keys, "<life>/", unless it is 0 */
     const char *contact; /* at most RUEDA_CONTACT_BYTES; "": not at all */
     const char *sets;    /* rueda_set_word(): the same on all ranks, or there is
                             no job */
-    rueda_encrypt_choice encrypt; /* this rank's setting */
+    rueda_config_encrypt encrypt; /* this rank's setting */
     int64_t deadline_ns;
 
     /* Rank 0: write what it decides for all, once all have reported their
      * setting of encryption. If it fails, all ranks get its message and there
      * is no job. NULL: nothing. */
     rueda_status (*decide)(void *arg, const struct rueda_encrypt_vote *vote,
-                           char out[RUEDA_DECISION_BYTES],
+                           char out[RUEDA_ROLLCALL_DECISION_BYTES],
                            struct rueda_text *error);
     void *arg;
 };
 
 struct rueda_rollcall {
-    unsigned char nonce[RUEDA_NONCE_BYTES]; /* the same in all ranks */
-    struct rueda_shared_settings settings;  /* the same */
+    unsigned char nonce[RUEDA_NONCE_BYTES];  /* the same in all ranks */
+    struct rueda_rollcall_settings settings; /* the same */
     struct rueda_topology *topology;
-    char decision[RUEDA_DECISION_BYTES]; /* of rank 0 */
+    char decision[RUEDA_ROLLCALL_DECISION_BYTES]; /* of rank 0 */
     char *contacts; /* of all ranks, one after another, each with its end */
     size_t contacts_bytes;
 };
@@ -83,7 +83,7 @@ struct rueda_self {
     const char *contact; /* lies in what was read, and has no end there */
     size_t contact_bytes;
     char sets[RUEDA_SET_WORD_BYTES];
-    rueda_encrypt_choice encrypt;
+    rueda_config_encrypt encrypt;
 };
 
 /* The most bytes that this can take. */

@@ -251,10 +251,10 @@ static void derive_job(const struct rueda_seat_query *query,
         words[1] = "-";
         words[2] = other;
     }
-    length = snprintf(out, RUEDA_NAME_BYTES, "%s%s%s%s%s", words[0], words[1],
-                      words[2], words[3], words[4]);
-    if (length < 0 || length >= RUEDA_NAME_BYTES)
-        snprintf(out + RUEDA_NAME_BYTES - 18, 18, "-%016llx",
+    length = snprintf(out, RUEDA_CONFIG_NAME_BYTES, "%s%s%s%s%s", words[0],
+                      words[1], words[2], words[3], words[4]);
+    if (length < 0 || length >= RUEDA_CONFIG_NAME_BYTES)
+        snprintf(out + RUEDA_CONFIG_NAME_BYTES - 18, 18, "-%016llx",
                  (unsigned long long)hash_of(words, 5));
 }
 
@@ -277,7 +277,7 @@ static rueda_status name_job(const struct rueda_seat_query *query,
         rueda_text_set(error,
                        "the job's name (RUEDA_JOB) is \"%.80s\", over %d "
                        "characters",
-                       job, RUEDA_NAME_BYTES - 1);
+                       job, RUEDA_CONFIG_NAME_BYTES - 1);
         return RUEDA_ERR_INVALID;
     }
     memcpy(seat->job, job, strlen(job) + 1);
@@ -297,7 +297,7 @@ static rueda_status take_store(const char *store, struct rueda_seat *seat,
         rueda_text_set(error,
                        "the store (RUEDA_STORE) is \"%.80s\"; it takes "
                        "host:port, up to %d characters",
-                       store, RUEDA_STORE_BYTES - 1);
+                       store, RUEDA_CONFIG_STORE_BYTES - 1);
         return RUEDA_ERR_INVALID;
     }
     memcpy(seat->store, store, strlen(store) + 1);

@@ -84,9 +84,10 @@ struct rueda_seat {
     int worker;          /* of an elastic job (place.h); -1: this is none */
     uint32_t term;       /* of its place; 0: it has none yet */
     bool is_job_default; /* no person and no launcher has named the job */
-    char job[RUEDA_NAME_BYTES];    /* the socket's, and for logs; never "" */
-    char store[RUEDA_STORE_BYTES]; /* "host:port"; "" unless STORE */
-    struct rueda_text why;         /* a sentence for people */
+    char
+        job[RUEDA_CONFIG_NAME_BYTES]; /* the socket's, and for logs; never "" */
+    char store[RUEDA_CONFIG_STORE_BYTES]; /* "host:port"; "" unless STORE */
+    struct rueda_text why;                /* a sentence for people */
 };
 
 struct rueda_seat_query {

@@ -227,7 +227,7 @@ static rueda_status by_slurm_store(const struct rueda_seat_query *query,
                                    struct rueda_text *error)
 {
     const char *list = rueda_seat_variable(query, "SLURM_STEP_NODELIST");
-    char host[RUEDA_STORE_BYTES - sizeof(":65535") + 1];
+    char host[RUEDA_CONFIG_STORE_BYTES - sizeof(":65535") + 1];
     uint64_t job;
     uint64_t step;
 

@@ -203,7 +203,7 @@ static void accuse(struct rueda_job *job, int rank)
  * was about to tell that rank something, the system there resets the
  * connection, and then it is patient, for a network may do that to a rank that
  * is there. */
-static void look(struct rueda_job *job)
+static void see_ends(struct rueda_job *job)
 {
     const struct rueda_formation *formation = job->formation;
     struct rueda_hub *hub = job->network;
@@ -334,7 +334,7 @@ static void freeze(struct rueda_formation *from,
         if (from->members[rank] < 0)
             hub->ops->await(hub, from->seats[rank]);
     pthread_mutex_lock(&job->failure_lock);
-    look(job);
+    see_ends(job);
     say(job->store_council, &word);
     pthread_mutex_unlock(&job->failure_lock);
     rueda_store_council_poll(job);
@@ -369,7 +369,7 @@ static void attend(struct rueda_job *job)
 {
     job->network->ops->tend(job->network);
     pthread_mutex_lock(&job->failure_lock);
-    look(job);
+    see_ends(job);
     pthread_mutex_unlock(&job->failure_lock);
     rueda_store_council_poll(job);
 }

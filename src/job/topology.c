@@ -23,7 +23,7 @@ static int compare_hosts(const void *a, const void *b)
     return order != 0 ? order : (left > right) - (left < right);
 }
 
-/* For each rank the lowest rank of its host, for now in places[].host. */
+/* For each rank the lowest rank of its host, for now in rows[].host. */
 static rueda_status find_firsts(const struct rueda_topology_record *records,
                                 struct rueda_topology *topology)
 {
@@ -45,7 +45,7 @@ static rueda_status find_firsts(const struct rueda_topology_record *records,
             first = (int)(sorted[i] - records);
             topology->host_count++;
         }
-        topology->places[sorted[i] - records].host = first;
+        topology->rows[sorted[i] - records].host = first;
     }
     free(sorted);
     return RUEDA_OK;
@@ -53,9 +53,9 @@ static rueda_status find_firsts(const struct rueda_topology_record *records,
 
 static void copy_name(char *out, const char *name)
 {
-    size_t length = strnlen(name, RUEDA_HOST_NAME_BYTES - 1);
+    size_t length = strnlen(name, RUEDA_TOPOLOGY_NAME_BYTES - 1);
 
-    memset(out, 0, RUEDA_HOST_NAME_BYTES);
+    memset(out, 0, RUEDA_TOPOLOGY_NAME_BYTES);
     memcpy(out, name, length);
 }
 
@@ -69,8 +69,8 @@ static rueda_status number_hosts(const struct rueda_topology_record *records,
     if (topology->hosts == NULL)
         return RUEDA_ERR_NOMEM;
     for (int rank = 0; rank < topology->size; rank++) {
-        struct rueda_topology_place *place = &topology->places[rank];
-        int first = place->host;
+        struct rueda_topology_row *row = &topology->rows[rank];
+        int first = row->host;
 
         if (first == rank) {
             struct rueda_topology_host *host = &topology->hosts[count];
@@ -78,11 +78,11 @@ static rueda_status number_hosts(const struct rueda_topology_record *records,
             memcpy(host->id, records[rank].host, sizeof(host->id));
             copy_name(host->name, records[rank].name);
             host->first = rank;
-            place->host = count++;
+            row->host = count++;
         } else {
-            place->host = topology->places[first].host;
+            row->host = topology->rows[first].host;
         }
-        place->index = topology->hosts[place->host].size++;
+        row->index = topology->hosts[row->host].size++;
     }
     topology->is_homogeneous = true;
     for (int i = 1; i < topology->host_count; i++)
@@ -111,19 +111,18 @@ static rueda_status number_locals(const struct rueda_topology_record *records,
     for (int i = 0; i < topology->host_count; i++)
         sizes[i] = topology->hosts[i].size;
     for (int rank = 0; rank < topology->size; rank++) {
-        struct rueda_topology_place *place = &topology->places[rank];
+        struct rueda_topology_row *row = &topology->rows[rank];
 
-        place->local_rank =
-            topology->is_launchers ? records[rank].local_rank : place->index;
-        if (sizes[place->host] <= place->local_rank)
-            sizes[place->host] = place->local_rank + 1;
+        row->local_rank =
+            topology->is_launchers ? records[rank].local_rank : row->index;
+        if (sizes[row->host] <= row->local_rank)
+            sizes[row->host] = row->local_rank + 1;
     }
     for (int rank = 0; rank < topology->size; rank++) {
-        struct rueda_topology_place *place = &topology->places[rank];
+        struct rueda_topology_row *row = &topology->rows[rank];
         bool is_said = topology->is_launchers && records[rank].local_size > 0;
 
-        place->local_size =
-            is_said ? records[rank].local_size : sizes[place->host];
+        row->local_size = is_said ? records[rank].local_size : sizes[row->host];
     }
     free(sizes);
     return RUEDA_OK;
@@ -131,10 +130,10 @@ static rueda_status number_locals(const struct rueda_topology_record *records,
 
 static int compare_locals(const void *a, const void *b)
 {
-    const struct rueda_topology_place *left =
-        *(struct rueda_topology_place *const *)a;
-    const struct rueda_topology_place *right =
-        *(struct rueda_topology_place *const *)b;
+    const struct rueda_topology_row *left =
+        *(struct rueda_topology_row *const *)a;
+    const struct rueda_topology_row *right =
+        *(struct rueda_topology_row *const *)b;
 
     if (left->local_rank != right->local_rank)
         return left->local_rank < right->local_rank ? -1 : 1;
@@ -145,15 +144,15 @@ static int compare_locals(const void *a, const void *b)
 
 static rueda_status number_crosses(struct rueda_topology *topology)
 {
-    struct rueda_topology_place **sorted;
-    const size_t each = sizeof(struct rueda_topology_place *);
+    struct rueda_topology_row **sorted;
+    const size_t each = sizeof(struct rueda_topology_row *);
     int begin = 0;
 
     sorted = malloc((size_t)topology->size * each);
     if (sorted == NULL)
         return RUEDA_ERR_NOMEM;
     for (int i = 0; i < topology->size; i++)
-        sorted[i] = &topology->places[i];
+        sorted[i] = &topology->rows[i];
     qsort(sorted, (size_t)topology->size, each, compare_locals);
     for (int end = 1; end <= topology->size; end++) {
         if (end < topology->size &&
@@ -207,7 +206,7 @@ void rueda_topology_free(struct rueda_topology *topology)
     if (topology == NULL)
         return;
     free(topology->hosts);
-    free(topology->places);
+    free(topology->rows);
     free(topology);
 }
 
@@ -224,8 +223,8 @@ rueda_status rueda_topology_new(const struct rueda_topology_record *records,
     if (topology == NULL)
         goto err;
     topology->size = size;
-    topology->places = calloc((size_t)size, sizeof(*topology->places));
-    if (topology->places == NULL)
+    topology->rows = calloc((size_t)size, sizeof(*topology->rows));
+    if (topology->rows == NULL)
         goto err_free;
     status = find_firsts(records, topology);
     if (status == RUEDA_OK)

@@ -18,20 +18,20 @@
 
 #include "base/text.h"
 
-#define RUEDA_TOPOLOGY_MAX    65536 /* ranks */
-#define RUEDA_HOST_ID_BYTES   32
-#define RUEDA_HOST_NAME_BYTES 64 /* its end included */
+#define RUEDA_TOPOLOGY_MAX        65536 /* ranks */
+#define RUEDA_TOPOLOGY_ID_BYTES   32
+#define RUEDA_TOPOLOGY_NAME_BYTES 64 /* its end included */
 
 /* What a rank says of itself. */
 struct rueda_topology_record {
-    unsigned char host[RUEDA_HOST_ID_BYTES];
-    char name[RUEDA_HOST_NAME_BYTES]; /* the host's, for people */
-    int local_rank;                   /* as the launcher says, or -1 */
+    unsigned char host[RUEDA_TOPOLOGY_ID_BYTES];
+    char name[RUEDA_TOPOLOGY_NAME_BYTES]; /* the host's, for people */
+    int local_rank;                       /* as the launcher says, or -1 */
     int local_size;
 };
 
 /* Where a rank is. Ranks with one local_rank have distinct cross_ranks. */
-struct rueda_topology_place {
+struct rueda_topology_row {
     int host;  /* index of its host */
     int index; /* among the ranks of that host, in the order of ranks */
     int local_rank;
@@ -41,20 +41,20 @@ struct rueda_topology_place {
 };
 
 struct rueda_topology_host {
-    unsigned char id[RUEDA_HOST_ID_BYTES];
-    char name[RUEDA_HOST_NAME_BYTES]; /* as its first rank says it */
-    int size;                         /* ranks there */
-    int first;                        /* the lowest of them */
+    unsigned char id[RUEDA_TOPOLOGY_ID_BYTES];
+    char name[RUEDA_TOPOLOGY_NAME_BYTES]; /* as its first rank says it */
+    int size;                             /* ranks there */
+    int first;                            /* the lowest of them */
 };
 
 struct rueda_topology {
     int size;
     int host_count;
-    bool is_homogeneous; /* as many ranks on every host */
-    bool is_launchers;   /* local ranks are the launcher's word */
-    struct rueda_topology_place *places; /* [size], by rank */
-    struct rueda_topology_host *hosts;   /* [host_count], numbered in the
-                                            order in which ranks show them */
+    bool is_homogeneous;               /* as many ranks on every host */
+    bool is_launchers;                 /* local ranks are the launcher's word */
+    struct rueda_topology_row *rows;   /* [size], by rank */
+    struct rueda_topology_host *hosts; /* [host_count], numbered in the
+                                          order in which ranks show them */
 };
 
 /* Can its local numbers be? */
@@ -74,7 +74,7 @@ void rueda_topology_free(struct rueda_topology *topology);
 
 /* The most bytes that a record can take. */
 #define RUEDA_TOPOLOGY_RECORD_BYTES                                            \
-    (RUEDA_HOST_ID_BYTES + 4 + 4 + 1 + RUEDA_HOST_NAME_BYTES - 1)
+    (RUEDA_TOPOLOGY_ID_BYTES + 4 + 4 + 1 + RUEDA_TOPOLOGY_NAME_BYTES - 1)
 
 /* One record; returns how many bytes of out are used. */
 size_t rueda_topology_record_pack(const struct rueda_topology_record *record,

@@ -17,10 +17,10 @@
 #include "base/bytes.h"
 #include "job/topology.h"
 
-#define MAGIC       0x31505452u /* "RTP1" */
-#define HEAD_BYTES  12
-#define HOST_BYTES  (RUEDA_HOST_ID_BYTES + 1) /* and its name */
-#define PLACE_BYTES 12
+#define MAGIC      0x31505452u /* "RTP1" */
+#define HEAD_BYTES 12
+#define HOST_BYTES (RUEDA_TOPOLOGY_ID_BYTES + 1) /* and its name */
+#define ROW_BYTES  12
 
 /* ---- Writing ------------------------------------------------------------ */
 
@@ -38,7 +38,7 @@ static bool is_shown(unsigned char c)
 
 static unsigned char *put_name(unsigned char *at, const char *name)
 {
-    size_t length = strnlen(name, RUEDA_HOST_NAME_BYTES - 1);
+    size_t length = strnlen(name, RUEDA_TOPOLOGY_NAME_BYTES - 1);
 
     *at++ = (unsigned char)length;
     for (size_t i = 0; i < length; i++) {
@@ -64,7 +64,7 @@ size_t rueda_topology_record_pack(const struct rueda_topology_record *record,
 
 size_t rueda_topology_bytes(const struct rueda_topology *topology)
 {
-    size_t bytes = HEAD_BYTES + (size_t)topology->size * PLACE_BYTES;
+    size_t bytes = HEAD_BYTES + (size_t)topology->size * ROW_BYTES;
 
     for (int i = 0; i < topology->host_count; i++)
         bytes += HOST_BYTES + strlen(topology->hosts[i].name);
@@ -81,12 +81,12 @@ struct numbers {
 static struct numbers numbers_of(const struct rueda_topology *topology,
                                  int rank)
 {
-    const struct rueda_topology_place *place = &topology->places[rank];
-    struct numbers numbers = {(uint32_t)place->host, UINT32_MAX, UINT32_MAX};
+    const struct rueda_topology_row *row = &topology->rows[rank];
+    struct numbers numbers = {(uint32_t)row->host, UINT32_MAX, UINT32_MAX};
 
     if (topology->is_launchers) {
-        numbers.local_rank = (uint32_t)place->local_rank;
-        numbers.local_size = (uint32_t)place->local_size;
+        numbers.local_rank = (uint32_t)row->local_rank;
+        numbers.local_size = (uint32_t)row->local_size;
     }
     return numbers;
 }
@@ -99,8 +99,8 @@ void rueda_topology_pack(const struct rueda_topology *topology,
     at = put_number(at, (uint32_t)topology->size);
     at = put_number(at, (uint32_t)topology->host_count);
     for (int i = 0; i < topology->host_count; i++) {
-        memcpy(at, topology->hosts[i].id, RUEDA_HOST_ID_BYTES);
-        at = put_name(at + RUEDA_HOST_ID_BYTES, topology->hosts[i].name);
+        memcpy(at, topology->hosts[i].id, RUEDA_TOPOLOGY_ID_BYTES);
+        at = put_name(at + RUEDA_TOPOLOGY_ID_BYTES, topology->hosts[i].name);
     }
     for (int i = 0; i < topology->size; i++) {
         struct numbers numbers = numbers_of(topology, i);
@@ -154,10 +154,10 @@ static int take_local(struct topology_reader *reader)
 
 static void take_id(struct topology_reader *reader, unsigned char *out)
 {
-    const unsigned char *at = take(reader, RUEDA_HOST_ID_BYTES);
+    const unsigned char *at = take(reader, RUEDA_TOPOLOGY_ID_BYTES);
 
     if (at != NULL)
-        memcpy(out, at, RUEDA_HOST_ID_BYTES);
+        memcpy(out, at, RUEDA_TOPOLOGY_ID_BYTES);
 }
 
 static void take_name(struct topology_reader *reader, char *out)
@@ -165,13 +165,13 @@ static void take_name(struct topology_reader *reader, char *out)
     const unsigned char *length = take(reader, 1);
     const unsigned char *at = NULL;
 
-    if (length != NULL && *length < RUEDA_HOST_NAME_BYTES)
+    if (length != NULL && *length < RUEDA_TOPOLOGY_NAME_BYTES)
         at = take(reader, *length);
     if (at == NULL) {
         reader->is_good = false;
         return;
     }
-    memset(out, 0, RUEDA_HOST_NAME_BYTES);
+    memset(out, 0, RUEDA_TOPOLOGY_NAME_BYTES);
     memcpy(out, at, *length);
     for (int i = 0; i < *length; i++)
         if (!is_shown(at[i]))
@@ -219,8 +219,8 @@ take_records(struct topology_reader *reader, int size, int host_count)
 
         if (host >= (uint32_t)host_count)
             goto err_bad;
-        memcpy(records[i].host, hosts[host].id, RUEDA_HOST_ID_BYTES);
-        memcpy(records[i].name, hosts[host].name, RUEDA_HOST_NAME_BYTES);
+        memcpy(records[i].host, hosts[host].id, RUEDA_TOPOLOGY_ID_BYTES);
+        memcpy(records[i].name, hosts[host].name, RUEDA_TOPOLOGY_NAME_BYTES);
         records[i].local_rank = take_local(reader);
         records[i].local_size = take_local(reader);
     }
@@ -244,7 +244,7 @@ err:
 static bool is_packed_as(const struct rueda_topology *topology,
                          uint32_t host_count, const unsigned char *end)
 {
-    size_t bytes = (size_t)topology->size * PLACE_BYTES;
+    size_t bytes = (size_t)topology->size * ROW_BYTES;
     struct topology_reader reader = {end - bytes, bytes, true};
 
     if ((uint32_t)topology->host_count != host_count)
@@ -275,7 +275,7 @@ rueda_status rueda_topology_unpack(const void *bytes, size_t len,
     /* Before memory is taken: that many can be in what is left. */
     if (!reader.is_good || !is_magic || size < 1 || size > RUEDA_TOPOLOGY_MAX ||
         hosts < 1 || hosts > size ||
-        reader.left < (size_t)size * PLACE_BYTES + (size_t)hosts * HOST_BYTES)
+        reader.left < (size_t)size * ROW_BYTES + (size_t)hosts * HOST_BYTES)
         goto err_bad;
     records = take_records(&reader, (int)size, (int)hosts);
     if (records == NULL && reader.is_good)

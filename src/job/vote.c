@@ -23,8 +23,8 @@ static uint64_t word_of(const struct rueda_formation *formation, uint64_t steps)
     return (uint64_t)formation->term << TERM_SHIFT | (steps & STEP_MASK);
 }
 
-static struct rueda_vote *vote_of(const struct rueda_formation *formation,
-                                  int rank)
+static struct rueda_member_vote *
+vote_of(const struct rueda_formation *formation, int rank)
 {
     return &formation->segment->members[formation->members[rank]].vote;
 }
@@ -56,8 +56,8 @@ bool rueda_vote_is_carried(const struct rueda_formation *formation, int lane,
 void rueda_vote_freeze(struct rueda_segment *segment, uint32_t term,
                        uint64_t boundaries)
 {
-    struct rueda_vote *mine = &segment->members[segment->me].vote;
-    _Atomic uint64_t *called = &segment->agreement->called;
+    struct rueda_member_vote *mine = &segment->members[segment->me].vote;
+    _Atomic uint64_t *called = &segment->common->called;
     uint64_t latest = atomic_load(called);
 
     atomic_store(&mine->boundaries, boundaries);
@@ -79,12 +79,12 @@ static void keep_least(_Atomic uint64_t *limit, uint64_t word)
 }
 
 /* A member that is there, and so is frozen, goes on. */
-static void count_in(struct rueda_vote *proposal, const struct rueda_vote *vote,
-                     int member)
+static void count_in(struct rueda_member_vote *proposal,
+                     const struct rueda_member_vote *vote, int member)
 {
     const uint64_t boundaries = atomic_load(&vote->boundaries);
 
-    for (int lane = 0; lane < RUEDA_VOTE_LANES; lane++)
+    for (int lane = 0; lane < RUEDA_MEMBER_LANES; lane++)
         keep_least(&proposal->limits[lane], atomic_load(&vote->has[lane]));
     if (boundaries > atomic_load(&proposal->last_boundary))
         atomic_store(&proposal->last_boundary, boundaries);
@@ -92,9 +92,9 @@ static void count_in(struct rueda_vote *proposal, const struct rueda_vote *vote,
                     (uint64_t)1 << (member % 64));
 }
 
-static void clear(struct rueda_vote *proposal)
+static void clear(struct rueda_member_vote *proposal)
 {
-    for (int lane = 0; lane < RUEDA_VOTE_LANES; lane++)
+    for (int lane = 0; lane < RUEDA_MEMBER_LANES; lane++)
         atomic_store(&proposal->limits[lane], STEP_MASK);
     atomic_store(&proposal->last_boundary, 0);
     for (int i = 0; i < RUEDA_SEGMENT_MAX / 64; i++)
@@ -126,7 +126,7 @@ static rueda_status await_all(const struct rueda_formation *from, uint32_t term,
 static void propose(const struct rueda_formation *from)
 {
     struct rueda_segment *segment = from->segment;
-    struct rueda_vote *mine = &segment->members[segment->me].vote;
+    struct rueda_member_vote *mine = &segment->members[segment->me].vote;
 
     clear(mine);
     for (int rank = 0; rank < from->size; rank++)
@@ -138,9 +138,10 @@ static void read_out(const struct rueda_formation *from, uint64_t decided,
                      struct rueda_verdict *out)
 {
     const int author = (int)(decided & UINT32_MAX);
-    const struct rueda_vote *proposal = &from->segment->members[author].vote;
+    const struct rueda_member_vote *proposal =
+        &from->segment->members[author].vote;
 
-    for (int lane = 0; lane < RUEDA_VOTE_LANES; lane++)
+    for (int lane = 0; lane < RUEDA_MEMBER_LANES; lane++)
         out->limits[lane] = atomic_load(&proposal->limits[lane]);
     out->last_boundary = atomic_load(&proposal->last_boundary);
     out->count = 0;
@@ -156,7 +157,7 @@ rueda_status rueda_vote_decide(const struct rueda_formation *from,
                                struct rueda_verdict *out, int *out_awaited)
 {
     const uint32_t term = from->term + 1;
-    _Atomic uint64_t *decision = &from->segment->agreement->decided;
+    _Atomic uint64_t *decision = &from->segment->common->decided;
     uint64_t decided = atomic_load(decision);
     rueda_status status;
 

@@ -20,7 +20,7 @@
 
 /* What the members have decided for a term. */
 struct rueda_verdict {
-    uint64_t limits[RUEDA_VOTE_LANES]; /* steps that count as carried out */
+    uint64_t limits[RUEDA_MEMBER_LANES]; /* steps that count as carried out */
     uint64_t last_boundary; /* the latest that a survivor has come to */
     int count;
     int survivors[RUEDA_SEGMENT_MAX]; /* [count] ranks, ascending */
@@ -37,7 +37,7 @@ bool rueda_vote_is_carried(const struct rueda_formation *formation, int lane,
 /* Is a member frozen for a term after this one? Cheap. */
 static inline bool rueda_vote_is_called(const struct rueda_formation *formation)
 {
-    return atomic_load_explicit(&formation->segment->agreement->called,
+    return atomic_load_explicit(&formation->segment->common->called,
                                 memory_order_acquire) > formation->term;
 }
 

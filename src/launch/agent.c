@@ -470,7 +470,7 @@ static void on_check(uv_timer_t *timer)
 
 /* ---- Life --------------------------------------------------------------- */
 
-static const struct rueda_link_calls calls = {
+static const struct rueda_link_ops ops = {
     .frame = on_frame, .end = on_end, .drained = on_drained};
 
 static void catch_signal(struct rueda_agent *agent, uv_signal_t *handle,
@@ -517,7 +517,7 @@ int rueda_agent_run(const struct rueda_agent_args *args)
     catch_signal(agent, &agent->on_term, on_term, SIGTERM);
     catch_signal(agent, &agent->on_hangup, on_term, SIGHUP);
     if (rueda_link_open(&agent->link, &agent->loop, args->in, args->out, NULL,
-                        &calls, agent) == RUEDA_OK &&
+                        &ops, agent) == RUEDA_OK &&
         (args->session == NULL ||
          rueda_link_seal(&agent->link, args->session, RUEDA_INITIATOR) ==
              RUEDA_OK)) {

@@ -10,7 +10,7 @@
 
 static bool has(const struct rueda_cpus *cpus, unsigned cpu)
 {
-    return cpu < RUEDA_MOST_CPUS &&
+    return cpu < RUEDA_MACHINE_MOST_CPUS &&
            (cpus->bits[cpu / 64] >> (cpu % 64) & 1) != 0;
 }
 
@@ -18,7 +18,7 @@ void rueda_cores_plain(const struct rueda_cpus *usable, struct rueda_cores *out)
 {
     out->count = 0;
     out->per_core = 1;
-    for (unsigned cpu = 0; cpu < RUEDA_MOST_CPUS; cpu++)
+    for (unsigned cpu = 0; cpu < RUEDA_MACHINE_MOST_CPUS; cpu++)
         if (has(usable, cpu))
             out->cpus[out->count++] = (int)cpu;
 }
@@ -99,7 +99,8 @@ static void ask_hwloc(const struct hwloc *hwloc,
     unsigned cores = 0;
 
     out->count = 0;
-    for (unsigned i = 0; i < count && out->count < RUEDA_MOST_CPUS; i++) {
+    for (unsigned i = 0; i < count && out->count < RUEDA_MACHINE_MOST_CPUS;
+         i++) {
         const struct hwloc_object *cpu =
             hwloc->object_at(hwloc->topology, depth, i);
 

@@ -9,7 +9,7 @@
 /* Usable CPUs, neighbours in the machine one after another: those of a core,
  * then of a cache, then of a package. */
 struct rueda_cores {
-    int cpus[RUEDA_MOST_CPUS];
+    int cpus[RUEDA_MACHINE_MOST_CPUS];
     int count;
     int per_core; /* CPUs of a core, which are `per_core` ones in a row */
 };

@@ -10,7 +10,7 @@
 
 #include "launch/discovery_parse.h"
 
-/* From the end of one look to the next. */
+/* From the end of one question to the next. */
 #define PAUSE_MS 1000
 
 /* A script that takes longer hangs. */
@@ -20,7 +20,7 @@
 
 struct rueda_discovery {
     struct rueda_discovery_args args;
-    uv_timer_t timer; /* to the next look, or for the script to end */
+    uv_timer_t timer; /* to the next question, or for the script to end */
     uv_process_t process;
     uv_pipe_t pipe;
     bool is_running; /* the process's handle is open */
@@ -34,7 +34,7 @@ struct rueda_discovery {
     struct rueda_text complaint;
 };
 
-static void look(struct rueda_discovery *discovery);
+static void ask(struct rueda_discovery *discovery);
 
 /* ---- Answers ---------------------------------------------------------- */
 
@@ -68,10 +68,10 @@ static void take(struct rueda_discovery *discovery, struct rueda_hosts *hosts)
 
 static void on_pause_over(uv_timer_t *timer)
 {
-    look(timer->data);
+    ask(timer->data);
 }
 
-static void look_later(struct rueda_discovery *discovery)
+static void ask_later(struct rueda_discovery *discovery)
 {
     if (!discovery->is_closing)
         uv_timer_start(&discovery->timer, on_pause_over, PAUSE_MS, 0);
@@ -117,7 +117,7 @@ static void finish_if_done(struct rueda_discovery *discovery)
         return;
     uv_timer_stop(&discovery->timer);
     judge(discovery);
-    look_later(discovery);
+    ask_later(discovery);
 }
 
 static void on_process_closed(uv_handle_t *handle)
@@ -234,7 +234,7 @@ static void run_script(struct rueda_discovery *discovery)
 
 /* ---- Looking ---------------------------------------------------------- */
 
-static void look(struct rueda_discovery *discovery)
+static void ask(struct rueda_discovery *discovery)
 {
     struct rueda_text words = {{0}};
     struct rueda_hosts hosts;
@@ -249,7 +249,7 @@ static void look(struct rueda_discovery *discovery)
         take(discovery, &hosts);
     else
         complain(discovery, words.chars);
-    look_later(discovery);
+    ask_later(discovery);
 }
 
 struct rueda_discovery *
@@ -262,7 +262,7 @@ rueda_discovery_open(const struct rueda_discovery_args *args)
     discovery->args = *args;
     uv_timer_init(args->loop, &discovery->timer);
     discovery->timer.data = discovery;
-    look(discovery);
+    ask(discovery);
     return discovery;
 }
 

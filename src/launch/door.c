@@ -195,13 +195,13 @@ static bool listen_at(struct rueda_door *door, const struct rueda_address *at,
 /* Admit agents from the launcher's loop. */
 static bool watch(struct rueda_door *door, struct rueda_text *words)
 {
-    static const struct rueda_admission_calls calls = {.proven = admit};
+    static const struct rueda_admission_ops ops = {.proven = admit};
     const struct rueda_admission_args args = {.who = "the launcher",
                                               .purpose = RUEDA_FOR_LAUNCHER,
                                               .key = &door->launch->key,
                                               .keep_alive =
                                                   RUEDA_AGENT_QUESTIONS,
-                                              .calls = &calls,
+                                              .ops = &ops,
                                               .arg = door};
 
     if (rueda_admission_init(&door->admission, &args) != RUEDA_OK ||

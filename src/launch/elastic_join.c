@@ -86,15 +86,15 @@ struct rueda_node *rueda_elastic_admit(struct rueda_launch *launch,
 void rueda_elastic_joined(struct rueda_node *node, int slots)
 {
     struct rueda_elastic *elastic = node->launch->elastic;
-    struct rueda_host host = {.slots = slots};
+    struct rueda_hosts_entry host = {.slots = slots};
 
     if (!node->is_joined || node->host >= 0)
         return;
     snprintf(host.name, sizeof(host.name), "%s", node->name);
     if (host.slots < 1)
         host.slots = 1;
-    if (host.slots > RUEDA_MOST_SLOTS)
-        host.slots = RUEDA_MOST_SLOTS;
+    if (host.slots > RUEDA_HOSTS_MOST_SLOTS)
+        host.slots = RUEDA_HOSTS_MOST_SLOTS;
     if (!rueda_hosts_append(&elastic->joined, &host)) {
         rueda_output_say(node->launch->output, "no memory for the host %s",
                          node->name);

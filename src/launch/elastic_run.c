@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/number.h"
-#include "job/place.h"
+#include "job/rendezvous.h"
 #include "launch/elastic.h"
 #include "launch/elastic_state.h"
 #include "launch/locality.h"
@@ -84,7 +84,7 @@ void rueda_elastic_on_key(void *arg, const char *key, size_t key_bytes,
                           const void *value, size_t bytes)
 {
     struct rueda_elastic *elastic = arg;
-    const size_t prefix = strlen(RUEDA_PLACE_READY);
+    const size_t prefix = strlen(RUEDA_RENDEZVOUS_READY);
     struct rueda_question *question;
     char number[32];
     char *rest;
@@ -93,8 +93,8 @@ void rueda_elastic_on_key(void *arg, const char *key, size_t key_bytes,
 
     snprintf(number, sizeof(number), "%.*s", (int)(key_bytes - prefix),
              key + prefix);
-    rest = strstr(number, RUEDA_PLACE_LEAVE);
-    is_leaving = rest != NULL && strcmp(rest, RUEDA_PLACE_LEAVE) == 0;
+    rest = strstr(number, RUEDA_RENDEZVOUS_LEAVE);
+    is_leaving = rest != NULL && strcmp(rest, RUEDA_RENDEZVOUS_LEAVE) == 0;
     if (is_leaving)
         *rest = '\0';
     if ((bytes != 8 && !is_leaving) || !rueda_parse_int(number, &worker))
@@ -300,11 +300,11 @@ static void start(struct rueda_elastic *elastic,
     struct rueda_launch *launch = elastic->launch;
     struct rueda_node *node = &launch->nodes[elastic->nodes[action->host]];
     const struct rueda_placed_rank placed = {
-        .rank = action->place.rank,
-        .local_rank = action->place.local_rank,
-        .local_size = action->place.local_size,
-        .cross_rank = action->place.cross_rank,
-        .cross_size = action->place.cross_size};
+        .rank = action->ranks.rank,
+        .local_rank = action->ranks.local_rank,
+        .local_size = action->ranks.local_size,
+        .cross_rank = action->ranks.cross_rank,
+        .cross_size = action->ranks.cross_size};
     struct rueda_strings variables = {.list = NULL};
     struct rueda_packer packer;
 
@@ -313,8 +313,8 @@ static void start(struct rueda_elastic *elastic,
         rueda_launch_end(launch, 1, SIGTERM);
         return;
     }
-    rueda_output_name(launch->output, action->worker, action->place.rank);
-    rueda_variables_rank(&placed, action->place.size, node->name, &variables);
+    rueda_output_name(launch->output, action->worker, action->ranks.rank);
+    rueda_variables_rank(&placed, action->ranks.size, node->name, &variables);
     rueda_strings_set_number(&variables, "RUEDA_ELASTIC_WORKER",
                              action->worker);
     rueda_strings_set(&variables, "HOROVOD_ELASTIC", "1");
@@ -331,30 +331,30 @@ static void answer(struct rueda_elastic *elastic, int worker,
 {
     char key[48];
 
-    snprintf(key, sizeof(key), RUEDA_PLACE_PLACE "%d", worker);
+    snprintf(key, sizeof(key), RUEDA_RENDEZVOUS_RANKS "%d", worker);
     rueda_keeper_set(elastic->launch->keeper, key, bytes, len);
 }
 
 static void place(struct rueda_elastic *elastic,
                   const struct rueda_action *action)
 {
-    unsigned char bytes[RUEDA_PLACE_BYTES];
+    unsigned char bytes[RUEDA_RENDEZVOUS_BYTES];
 
-    rueda_place_write(&action->place, bytes);
+    rueda_rendezvous_write(&action->ranks, bytes);
     rueda_output_name(elastic->launch->output, action->worker,
-                      action->place.rank);
+                      action->ranks.rank);
     answer(elastic, action->worker, bytes, sizeof(bytes));
-    if (action->place.term > 1 && action->place.rank == 0)
+    if (action->ranks.term > 1 && action->ranks.rank == 0)
         rueda_output_say(elastic->launch->output,
                          "the job goes on with %d rank%s (term %u)",
-                         action->place.size, action->place.size == 1 ? "" : "s",
-                         action->place.term);
+                         action->ranks.size, action->ranks.size == 1 ? "" : "s",
+                         action->ranks.term);
 }
 
 static void refuse(struct rueda_elastic *elastic, int worker, const char *words)
 {
     unsigned char bytes[1 + RUEDA_TEXT_BYTES];
-    const size_t len = rueda_place_write_refusal(words, bytes);
+    const size_t len = rueda_rendezvous_write_refusal(words, bytes);
 
     answer(elastic, worker, bytes, len);
 }
@@ -362,9 +362,9 @@ static void refuse(struct rueda_elastic *elastic, int worker, const char *words)
 static void publish(struct rueda_elastic *elastic,
                     const struct rueda_action *action)
 {
-    const struct rueda_news news = {.term = action->term,
-                                    .flags = action->flags};
-    unsigned char bytes[RUEDA_NEWS_BYTES];
+    const struct rueda_rendezvous_change change = {.term = action->term,
+                                                   .flags = action->flags};
+    unsigned char bytes[RUEDA_RENDEZVOUS_CHANGE_BYTES];
     char key[32];
 
     if (action->kind == RUEDA_ACTION_OVER) {
@@ -373,8 +373,8 @@ static void publish(struct rueda_elastic *elastic,
                          strlen(action->words));
         return;
     }
-    rueda_news_write(&news, bytes);
-    rueda_keeper_set(elastic->launch->keeper, RUEDA_PLACE_NEWS, bytes,
+    rueda_rendezvous_change_write(&change, bytes);
+    rueda_keeper_set(elastic->launch->keeper, RUEDA_RENDEZVOUS_CHANGES, bytes,
                      sizeof(bytes));
 }
 
@@ -395,7 +395,7 @@ static void act(void *arg, const struct rueda_action *action)
     case RUEDA_ACTION_START:
         start(elastic, action);
         break;
-    case RUEDA_ACTION_PLACE:
+    case RUEDA_ACTION_RANKS:
         place(elastic, action);
         break;
     case RUEDA_ACTION_REFUSE:
@@ -406,7 +406,7 @@ static void act(void *arg, const struct rueda_action *action)
                        (uint32_t)action->code);
         break;
     case RUEDA_ACTION_OVER:
-    case RUEDA_ACTION_NEWS:
+    case RUEDA_ACTION_CHANGE:
         publish(elastic, action);
         break;
     case RUEDA_ACTION_SAY:
@@ -511,9 +511,9 @@ void rueda_elastic_ended(struct rueda_node *node,
     struct rueda_text words = {{0}};
 
     rueda_elastic_title(node->launch, ending->rank, &words);
-    rueda_verdict_how(ending, node->name, &words);
+    rueda_ending_how(ending, node->name, &words);
     rueda_membership_ended(elastic->members, ending->rank,
-                           rueda_verdict_code(ending), words.chars,
+                           rueda_ending_code(ending), words.chars,
                            rueda_clock_ns());
     rueda_elastic_set_timer(elastic);
 }

@@ -42,21 +42,21 @@ static bool is_ipv6(struct list_piece name)
 static bool add(struct rueda_hosts *hosts, struct list_piece name, int slots,
                 struct rueda_text *words)
 {
-    struct rueda_host *bigger;
+    struct rueda_hosts_entry *bigger;
 
     if (name.start[0] == '[')
         name = (struct list_piece){name.start + 1, name.len - 2};
     for (int i = 0; i < hosts->count; i++) {
-        struct rueda_host *host = &hosts->list[i];
+        struct rueda_hosts_entry *host = &hosts->list[i];
 
         if (strlen(host->name) == name.len &&
             memcmp(host->name, name.start, name.len) == 0) {
             host->slots += slots;
-            return host->slots <= RUEDA_MOST_SLOTS;
+            return host->slots <= RUEDA_HOSTS_MOST_SLOTS;
         }
     }
     bigger = realloc(hosts->list, (size_t)(hosts->count + 1) * sizeof(*bigger));
-    if (bigger == NULL || hosts->count == RUEDA_MOST_HOSTS) {
+    if (bigger == NULL || hosts->count == RUEDA_HOSTS_MOST) {
         rueda_text_set(words, "too many hosts");
         if (bigger != NULL)
             hosts->list = bigger;
@@ -94,13 +94,14 @@ static bool add_item(struct rueda_hosts *hosts, struct list_piece name,
     }
     if (slots.len < sizeof(digits))
         memcpy(digits, slots.start, slots.len);
-    if (!rueda_parse_whole(digits, RUEDA_MOST_SLOTS, &count) || count == 0) {
+    if (!rueda_parse_whole(digits, RUEDA_HOSTS_MOST_SLOTS, &count) ||
+        count == 0) {
         rueda_text_set(words,
                        "host '%.*s' has '%.*s' slots; a number from 1 to %d "
                        "is expected",
                        (int)(name.len < 64 ? name.len : 64), name.start,
                        (int)(slots.len < 32 ? slots.len : 32), slots.start,
-                       RUEDA_MOST_SLOTS);
+                       RUEDA_HOSTS_MOST_SLOTS);
         return false;
     }
     if (add(hosts, name, (int)count, words))
@@ -108,7 +109,7 @@ static bool add_item(struct rueda_hosts *hosts, struct list_piece name,
     if (rueda_text_is_empty(words))
         rueda_text_set(words, "host '%.*s' has more than %d slots",
                        (int)(name.len < 64 ? name.len : 64), name.start,
-                       RUEDA_MOST_SLOTS);
+                       RUEDA_HOSTS_MOST_SLOTS);
     return false;
 }
 
@@ -308,9 +309,9 @@ int rueda_hosts_slots(const struct rueda_hosts *hosts)
 }
 
 bool rueda_hosts_append(struct rueda_hosts *hosts,
-                        const struct rueda_host *host)
+                        const struct rueda_hosts_entry *host)
 {
-    struct rueda_host *grown = reallocarray(
+    struct rueda_hosts_entry *grown = reallocarray(
         hosts->list, (size_t)hosts->count + 1, sizeof(*hosts->list));
 
     if (grown == NULL)

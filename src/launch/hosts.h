@@ -10,10 +10,10 @@
 #include "base/text.h"
 
 #define RUEDA_LAUNCH_HOST_BYTES 256
-#define RUEDA_MOST_HOSTS        8192
-#define RUEDA_MOST_SLOTS        65536
+#define RUEDA_HOSTS_MOST        8192
+#define RUEDA_HOSTS_MOST_SLOTS  65536
 
-struct rueda_host {
+struct rueda_hosts_entry {
     char name[RUEDA_LAUNCH_HOST_BYTES]; /* as written, IPv6 without its brackets
                                          */
     int slots;
@@ -21,7 +21,7 @@ struct rueda_host {
 
 /* A host that is named twice is there once, with the slots of both. */
 struct rueda_hosts {
-    struct rueda_host *list;
+    struct rueda_hosts_entry *list;
     int count;
 };
 
@@ -47,7 +47,7 @@ bool rueda_hosts_add(struct rueda_hosts *hosts, const char *name,
  */
 bool rueda_hosts_copy(const struct rueda_hosts *hosts, struct rueda_hosts *out);
 bool rueda_hosts_append(struct rueda_hosts *hosts,
-                        const struct rueda_host *host);
+                        const struct rueda_hosts_entry *host);
 
 /* "a:4,b:4", or without slots "a,b"; to be freed. NULL: no memory. */
 char *rueda_hosts_text(const struct rueda_hosts *hosts, bool has_slots);

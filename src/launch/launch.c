@@ -67,7 +67,7 @@ static void on_check(uv_timer_t *timer)
     struct rueda_launch *launch = timer->data;
 
     rueda_output_check(launch->output);
-    rueda_launch_look_at_master_port(launch);
+    rueda_launch_probe_master_port(launch);
     for (int i = 0; i < launch->node_count; i++)
         if (launch->nodes[i].is_linked)
             rueda_link_check(&launch->nodes[i].link);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "job/place.h"
+#include "job/rendezvous.h"
 #include "launch/elastic_run.h"
 #include "launch/launch_state.h"
 #include "launch/locality.h"
@@ -115,7 +115,7 @@ rueda_status rueda_launch_open_store(struct rueda_launch *launch,
     if (launch->elastic != NULL) {
         args.size = 0;
         args.most = RUEDA_ELASTIC_MOST_GUESTS;
-        args.watched = RUEDA_PLACE_READY;
+        args.watched = RUEDA_RENDEZVOUS_READY;
         args.changed = rueda_elastic_on_key;
         args.arg = launch->elastic;
     } else if (!rueda_repair_open(launch->placement.size, &args,

@@ -167,11 +167,11 @@ static void fail_by(struct rueda_node *node, const struct rueda_ending *ending)
     struct rueda_launch *launch = node->launch;
     struct rueda_text words = {{0}};
 
-    rueda_verdict_words(ending, node->name, &words);
+    rueda_ending_words(ending, node->name, &words);
     if (launch->options->is_horovodrun) {
         rueda_output_say_plainly(launch->output,
                                  "Process %d exit with status code %d.",
-                                 ending->rank, rueda_verdict_code(ending));
+                                 ending->rank, rueda_ending_code(ending));
         rueda_output_say_plainly(launch->output,
                                  "Terminating remaining workers after failure "
                                  "of Process %d.",
@@ -181,7 +181,7 @@ static void fail_by(struct rueda_node *node, const struct rueda_ending *ending)
                      launch->placement.size > 1 ? "; the job is ended" : "");
     show_tail(launch, ending->rank);
     launch->has_lost = true;
-    rueda_launch_linger(launch, rueda_verdict_code(ending));
+    rueda_launch_linger(launch, rueda_ending_code(ending));
 }
 
 /* Do the others go on without it (engine/terms.h)? If they cannot, they fail,
@@ -197,7 +197,7 @@ static bool do_without(struct rueda_node *node,
 
     if (!is_removed && (ending->signal == 0 || !rueda_repair_can_go_on(launch)))
         return false;
-    rueda_verdict_words(ending, node->name, &words);
+    rueda_ending_words(ending, node->name, &words);
     rueda_output_say(launch->output,
                      is_removed ? "%s; the others have gone on without it "
                                   "(RUEDA_REPAIR=1)"
@@ -229,7 +229,7 @@ static void on_exit_of_rank(struct rueda_node *node,
     }
     node->ended++;
     is_news = !node->launch->is_ending && !node->launch->is_lingering &&
-              rueda_verdict_code(&ending) != 0;
+              rueda_ending_code(&ending) != 0;
     if (is_news && !do_without(node, &ending))
         fail_by(node, &ending);
     rueda_launch_heard(node->launch);

@@ -8,12 +8,12 @@
 
 #include "job/store/keeper.h"
 #include "launch/assignment.h"
+#include "launch/ending.h"
 #include "launch/lines.h"
 #include "launch/link.h"
 #include "launch/options.h"
 #include "launch/output.h"
 #include "launch/placement.h"
-#include "launch/verdict.h"
 
 struct rueda_launch;
 struct rueda_door;
@@ -66,7 +66,7 @@ struct rueda_launch {
     char job[64];
     int master_port; /* where rank 0 of torch.distributed may listen */
     bool was_used;   /* something has listened or connected there */
-    unsigned looks;  /* that were taken at it */
+    unsigned probes; /* of whether one does */
     char folder[RUEDA_FOLDER_BYTES];
     char last_note[RUEDA_TEXT_BYTES];
 
@@ -177,7 +177,7 @@ void rueda_launch_choose_master_port(struct rueda_launch *launch);
 
 /* See whether something uses that port; to be called now and then, and at the
  * end. */
-void rueda_launch_look_at_master_port(struct rueda_launch *launch);
+void rueda_launch_probe_master_port(struct rueda_launch *launch);
 
 /* At the end: say so if the ranks have joined no job at all, neither by our
  * store nor by torch.distributed. */

@@ -17,7 +17,7 @@ static size_t find_end(const char *bytes, size_t len)
 }
 
 static void deliver(struct rueda_lines *lines, const char *bytes, size_t len,
-                    bool is_end, rueda_line_call call, void *arg)
+                    bool is_end, rueda_lines_fn call, void *arg)
 {
     call(arg, bytes, len, !lines->is_within);
     lines->is_within = !is_end;
@@ -25,7 +25,7 @@ static void deliver(struct rueda_lines *lines, const char *bytes, size_t len,
 }
 
 static void deliver_kept(struct rueda_lines *lines, bool is_end,
-                         rueda_line_call call, void *arg)
+                         rueda_lines_fn call, void *arg)
 {
     const size_t len = lines->len;
 
@@ -56,11 +56,11 @@ static bool keep(struct rueda_lines *lines, const char *bytes, size_t len)
 
 /* A piece that has its end, or all that there is. */
 static void take(struct rueda_lines *lines, const char *bytes, size_t len,
-                 bool is_end, rueda_line_call call, void *arg)
+                 bool is_end, rueda_lines_fn call, void *arg)
 {
-    if (lines->len + len > RUEDA_LINE_MOST)
+    if (lines->len + len > RUEDA_LINES_MOST)
         deliver_kept(lines, false, call, arg);
-    if (lines->len == 0 && (is_end || len > RUEDA_LINE_MOST)) {
+    if (lines->len == 0 && (is_end || len > RUEDA_LINES_MOST)) {
         deliver(lines, bytes, len, is_end, call, arg);
     } else if (!keep(lines, bytes, len)) {
         deliver_kept(lines, false, call, arg);
@@ -73,7 +73,7 @@ static void take(struct rueda_lines *lines, const char *bytes, size_t len,
 /* Cut bytes into lines and hand each piece over. "\r\n" that is cut in the
  * middle is still one end of a line. */
 void rueda_lines_feed(struct rueda_lines *lines, const char *bytes, size_t len,
-                      rueda_line_call call, void *arg)
+                      rueda_lines_fn call, void *arg)
 {
     if (len > 0 && lines->is_after_return && bytes[0] == '\n') {
         call(arg, bytes, 1, false);
@@ -91,7 +91,7 @@ void rueda_lines_feed(struct rueda_lines *lines, const char *bytes, size_t len,
     }
 }
 
-void rueda_lines_end(struct rueda_lines *lines, rueda_line_call call, void *arg)
+void rueda_lines_end(struct rueda_lines *lines, rueda_lines_fn call, void *arg)
 {
     deliver_kept(lines, false, call, arg);
     free(lines->bytes);

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 /* A line is kept until its end arrives, up to this many bytes. */
-#define RUEDA_LINE_MOST ((size_t)64 << 20)
+#define RUEDA_LINES_MOST ((size_t)64 << 20)
 
 struct rueda_lines {
     char *bytes; /* of a line whose end has not come */
@@ -23,14 +23,13 @@ struct rueda_lines {
 
 /* is_begin: the piece begins a line, and does not go on with one that was too
  * long to be kept whole. */
-typedef void (*rueda_line_call)(void *arg, const char *bytes, size_t len,
-                                bool is_begin);
+typedef void (*rueda_lines_fn)(void *arg, const char *bytes, size_t len,
+                               bool is_begin);
 
 void rueda_lines_feed(struct rueda_lines *lines, const char *bytes, size_t len,
-                      rueda_line_call call, void *arg);
+                      rueda_lines_fn call, void *arg);
 
 /* The input has ended: deliver the rest, which has no end, and free. */
-void rueda_lines_end(struct rueda_lines *lines, rueda_line_call call,
-                     void *arg);
+void rueda_lines_end(struct rueda_lines *lines, rueda_lines_fn call, void *arg);
 
 #endif /* RUEDA_LAUNCH_LINES_H */

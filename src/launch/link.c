@@ -50,7 +50,7 @@ static void end(struct rueda_link *link, const char *why)
     if (link->in < 0)
         return;
     rueda_link_close(link);
-    link->calls->end(link, why);
+    link->ops->end(link, why);
 }
 
 /* ---- Sending ------------------------------------------------------------ */
@@ -75,10 +75,10 @@ static void flush(struct rueda_link *link)
     if (link->is_lost)
         rueda_buffer_drop(&link->queue, rueda_link_queued(link));
     after = rueda_link_queued(link);
-    if (link->calls->drained != NULL && before > 0 &&
+    if (link->ops->drained != NULL && before > 0 &&
         (after == 0 ||
          (before >= RUEDA_LINK_FULL / 2 && after < RUEDA_LINK_FULL / 2)))
-        link->calls->drained(link);
+        link->ops->drained(link);
 }
 
 static bool enqueue(struct rueda_link *link, const unsigned char *bytes,
@@ -145,7 +145,7 @@ static void deliver(struct rueda_link *link)
         status = rueda_frame_next(rueda_buffer_front(&link->got),
                                   rueda_buffer_len(&link->got), &frame, &bytes);
         if (status == RUEDA_OK) {
-            link->calls->frame(link, &frame);
+            link->ops->frame(link, &frame);
             rueda_buffer_drop(&link->got, bytes);
         }
     }
@@ -202,14 +202,14 @@ static void be_non_blocking(int fd)
     fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-/* Take over a connection; in and out may be the same descriptor. The calls are
+/* Take over a connection; in and out may be the same descriptor. The ops are
  * made by the loop. */
 rueda_status rueda_link_open(struct rueda_link *link, uv_loop_t *loop, int in,
                              int out, const char *mark,
-                             const struct rueda_link_calls *calls, void *owner)
+                             const struct rueda_link_ops *ops, void *owner)
 {
     *link = (struct rueda_link){
-        .calls = calls, .owner = owner, .in = in, .out = out, .mark = mark};
+        .ops = ops, .owner = owner, .in = in, .out = out, .mark = mark};
     be_non_blocking(in);
     be_non_blocking(out);
     if (uv_poll_init(loop, &link->in_poll, in) != 0) {

@@ -15,7 +15,7 @@
 
 struct rueda_link;
 
-struct rueda_link_calls {
+struct rueda_link_ops {
     /* The frame is borrowed for the call. The link may be closed in it. */
     void (*frame)(struct rueda_link *link, const struct rueda_frame *frame);
 
@@ -32,7 +32,7 @@ struct rueda_link_calls {
 #define RUEDA_LINK_FULL ((size_t)1 << 20)
 
 struct rueda_link {
-    const struct rueda_link_calls *calls;
+    const struct rueda_link_ops *ops;
     void *owner;
     int in; /* -1: closed */
     int out;
@@ -52,7 +52,7 @@ struct rueda_link {
  * mark: drop everything before this text and the text itself, or NULL. */
 rueda_status rueda_link_open(struct rueda_link *link, uv_loop_t *loop, int in,
                              int out, const char *mark,
-                             const struct rueda_link_calls *calls, void *owner);
+                             const struct rueda_link_ops *ops, void *owner);
 
 /* From now on both directions are encrypted and authenticated, under the
  * session key of a handshake in which we had this role. */

@@ -114,8 +114,8 @@ void rueda_launch_master_address(const struct rueda_launch *launch,
 
 /* Looks in a row, a quarter of a second apart; later ones are fewer, since the
  * list of connections of a busy host is long. */
-#define LOOKS_AT_FIRST 40
-#define LOOKS_APART    16
+#define PROBES_AT_FIRST 40
+#define PROBES_APART    16
 
 /* Nothing is to be found out, or it is known already. */
 static bool is_settled(const struct rueda_launch *launch)
@@ -125,12 +125,12 @@ static bool is_settled(const struct rueda_launch *launch)
            rueda_keeper_has_met(launch->keeper);
 }
 
-void rueda_launch_look_at_master_port(struct rueda_launch *launch)
+void rueda_launch_probe_master_port(struct rueda_launch *launch)
 {
     if (is_settled(launch))
         return;
-    launch->looks++;
-    if (launch->looks <= LOOKS_AT_FIRST || launch->looks % LOOKS_APART == 0)
+    launch->probes++;
+    if (launch->probes <= PROBES_AT_FIRST || launch->probes % PROBES_APART == 0)
         launch->was_used = rueda_port_use_is_there(launch->master_port);
 }
 

@@ -40,7 +40,7 @@ static void refuse_strays(struct rueda_membership *members, int64_t now_ns)
 static void leave_hosts(struct rueda_membership *members)
 {
     for (int h = 0; h < members->host_count; h++) {
-        struct rueda_place_host *host = &members->hosts[h];
+        struct rueda_membership_host *host = &members->hosts[h];
         bool is_used = host->listed > 0 && !host->is_drained;
 
         for (int i = 0; i < members->worker_count && !is_used; i++)
@@ -57,7 +57,7 @@ static void leave_hosts(struct rueda_membership *members)
 
 /* Members that have to go, and newcomers that wait or, if they are told of
  * early, start. */
-static unsigned find_news(struct rueda_membership *members, int64_t now_ns)
+static unsigned find_change(struct rueda_membership *members, int64_t now_ns)
 {
     unsigned flags = members->told;
     bool is_waited_for = false;
@@ -67,10 +67,10 @@ static unsigned find_news(struct rueda_membership *members, int64_t now_ns)
 
         if (state == RUEDA_WORKER_MEMBER &&
             !rueda_membership_may_stay(members, i, now_ns))
-            flags |= RUEDA_NEWS_REMOVED;
+            flags |= RUEDA_RENDEZVOUS_REMOVED;
         is_waited_for = is_waited_for || state == RUEDA_WORKER_WAITING;
         if (state == RUEDA_WORKER_STARTING && members->args.tells_early)
-            flags |= RUEDA_NEWS_ADDED;
+            flags |= RUEDA_RENDEZVOUS_ADDED;
     }
     if (!is_waited_for)
         members->newcomer_ns = INT64_MAX;
@@ -79,19 +79,19 @@ static unsigned find_news(struct rueda_membership *members, int64_t now_ns)
     if (is_waited_for &&
         (rueda_membership_count(members, RUEDA_WORKER_STARTING) == 0 ||
          now_ns - members->newcomer_ns >= BATCH_NS))
-        flags |= RUEDA_NEWS_ADDED;
+        flags |= RUEDA_RENDEZVOUS_ADDED;
     return flags;
 }
 
-static void tell_news(struct rueda_membership *members, int64_t now_ns)
+static void tell_change(struct rueda_membership *members, int64_t now_ns)
 {
-    const unsigned flags = find_news(members, now_ns);
+    const unsigned flags = find_change(members, now_ns);
 
     if (flags == members->told)
         return;
     members->told = flags;
     rueda_membership_act(members,
-                         (struct rueda_action){.kind = RUEDA_ACTION_NEWS,
+                         (struct rueda_action){.kind = RUEDA_ACTION_CHANGE,
                                                .term = members->term,
                                                .flags = flags});
 }
@@ -137,7 +137,7 @@ static void set_next(struct rueda_membership *members, int64_t now_ns)
 {
     members->next_ns = INT64_MAX;
     for (int h = 0; h < members->host_count; h++) {
-        const struct rueda_place_host *host = &members->hosts[h];
+        const struct rueda_membership_host *host = &members->hosts[h];
 
         sooner(members, host->barred_until_ns, now_ns);
         for (int s = 0; s < host->listed; s++)
@@ -170,7 +170,7 @@ static void settle(struct rueda_membership *members, int64_t now_ns)
             rueda_membership_form(members, now_ns);
         present = rueda_membership_count(members, RUEDA_WORKER_MEMBER);
         if (present > 0 && present == members->size)
-            tell_news(members, now_ns);
+            tell_change(members, now_ns);
         else
             rueda_membership_wait(members, now_ns);
     }
@@ -189,24 +189,24 @@ static int find_host(const struct rueda_membership *members, const char *name)
 
 static int add_host(struct rueda_membership *members, const char *name)
 {
-    struct rueda_place_host *grown =
+    struct rueda_membership_host *grown =
         reallocarray(members->hosts, (size_t)members->host_count + 1,
                      sizeof(*members->hosts));
 
     if (grown == NULL)
         return -1;
     members->hosts = grown;
-    grown[members->host_count] = (struct rueda_place_host){.listed = 0};
+    grown[members->host_count] = (struct rueda_membership_host){.listed = 0};
     snprintf(grown[members->host_count].name, RUEDA_LAUNCH_HOST_BYTES, "%s",
              name);
     return members->host_count++;
 }
 
 static bool list_host(struct rueda_membership *members,
-                      const struct rueda_host *listed)
+                      const struct rueda_hosts_entry *listed)
 {
     int h = find_host(members, listed->name);
-    struct rueda_place_host *host;
+    struct rueda_membership_host *host;
     struct rueda_slot *slots;
 
     if (h < 0)
@@ -299,7 +299,7 @@ static void note_code(struct rueda_membership *members, bool was_member,
 static void fail(struct rueda_membership *members, int worker, int code,
                  const char *words, int64_t now_ns)
 {
-    struct rueda_place_worker *at = &members->workers[worker];
+    struct rueda_membership_worker *at = &members->workers[worker];
     const bool was_member = at->state == RUEDA_WORKER_MEMBER;
 
     at->state = RUEDA_WORKER_ENDED;
@@ -319,7 +319,7 @@ static void fail(struct rueda_membership *members, int worker, int code,
 void rueda_membership_ended(struct rueda_membership *members, int worker,
                             int code, const char *words, int64_t now_ns)
 {
-    struct rueda_place_worker *at;
+    struct rueda_membership_worker *at;
 
     if (worker < 0 || worker >= members->worker_count ||
         members->workers[worker].state == RUEDA_WORKER_ENDED)
@@ -340,7 +340,7 @@ void rueda_membership_ended(struct rueda_membership *members, int worker,
 void rueda_membership_lost(struct rueda_membership *members, int host,
                            const char *why, int64_t now_ns)
 {
-    struct rueda_place_host *at;
+    struct rueda_membership_host *at;
     bool had_member = false;
 
     if (host < 0 || host >= members->host_count ||
@@ -349,7 +349,7 @@ void rueda_membership_lost(struct rueda_membership *members, int host,
     at = &members->hosts[host];
     at->agent = RUEDA_AGENT_NONE;
     for (int i = 0; i < members->worker_count; i++) {
-        struct rueda_place_worker *worker = &members->workers[i];
+        struct rueda_membership_worker *worker = &members->workers[i];
 
         if (worker->host != host || worker->state == RUEDA_WORKER_ENDED)
             continue;
@@ -370,7 +370,7 @@ void rueda_membership_lost(struct rueda_membership *members, int host,
 void rueda_membership_ready(struct rueda_membership *members, int worker,
                             uint64_t progress, int64_t now_ns)
 {
-    struct rueda_place_worker *at;
+    struct rueda_membership_worker *at;
 
     if (worker < 0 || worker >= members->worker_count)
         return;
@@ -387,7 +387,7 @@ void rueda_membership_ready(struct rueda_membership *members, int worker,
 
 static bool drain(struct rueda_membership *members, int worker)
 {
-    struct rueda_place_worker *at = &members->workers[worker];
+    struct rueda_membership_worker *at = &members->workers[worker];
 
     if (at->state > RUEDA_WORKER_MEMBER || at->is_drained)
         return false;

@@ -13,7 +13,7 @@
  *
  * A worker begins by asking for a place, which is to say that it is ready. It
  * gets one when the next term is formed; and when it has left a term, because
- * a rank is lost or because it heard the news of a change, it asks again.
+ * a rank is lost or because it heard of a change, it asks again.
  *
  *            START           ready           PLACE
  *      (new) -----> starting -----> waiting -------> member
@@ -22,7 +22,7 @@
  *
  * A term is formed once no member of the one before is left in it, and enough
  * workers wait. So nothing interrupts ranks that work: a newcomer starts in the
- * background, and the members hear of it (NEWS) when it waits. Ranks are 0 to
+ * background, and the members hear of it (CHANGE) when it waits. Ranks are 0 to
  * n-1. Those who stay keep theirs; where one is free the highest moves down.
  * Rank 0, which hands out its state, is a worker whose training has come
  * farthest, never a newcomer.
@@ -32,7 +32,7 @@
  * the cooldown, if there is one.
  *
  * A worker or a host that is told to leave is drained: it stays a member until
- * the others hear the news at their next commit, and is left out of the term
+ * the others hear of it at their next commit, and is left out of the term
  * after that.
  */
 #ifndef RUEDA_LAUNCH_MEMBERSHIP_H
@@ -42,12 +42,8 @@
 #include <stdint.h>
 
 #include "base/text.h"
-#include "job/place.h"
+#include "job/rendezvous.h"
 #include "launch/hosts.h"
-
-/* What has become of the hosts, as Horovod's workers know it. */
-#define RUEDA_NEWS_REMOVED 1
-#define RUEDA_NEWS_ADDED   2
 
 struct rueda_membership_args {
     int size;            /* ranks of the first term */
@@ -66,13 +62,13 @@ struct rueda_membership_args {
 typedef enum rueda_action_kind {
     RUEDA_ACTION_REACH,  /* host: an agent is needed there */
     RUEDA_ACTION_LEAVE,  /* host: its agent is no longer needed */
-    RUEDA_ACTION_START,  /* worker, host, slot, place: start a process; the
-                            place is a guess for its variables, of term 0 */
-    RUEDA_ACTION_PLACE,  /* worker, place */
+    RUEDA_ACTION_START,  /* worker, host, slot, ranks: start a process; the
+                            ranks are a guess for its variables, of term 0 */
+    RUEDA_ACTION_RANKS,  /* worker, ranks */
     RUEDA_ACTION_REFUSE, /* worker, words: it has no place any more, and ends */
     RUEDA_ACTION_KILL,   /* worker */
     RUEDA_ACTION_OVER,   /* term, words: no rank is to wait for it to begin */
-    RUEDA_ACTION_NEWS,   /* term, flags: its members hear of a change */
+    RUEDA_ACTION_CHANGE, /* term, flags: its members hear of a change */
     RUEDA_ACTION_SAY,    /* words, for the user */
     RUEDA_ACTION_END,    /* code, words or "": of the job; the last action */
 } rueda_action_kind;
@@ -82,7 +78,7 @@ struct rueda_action {
     int host;
     int slot;
     int worker;
-    struct rueda_term_place place;
+    struct rueda_rendezvous_ranks ranks;
     uint32_t term;
     unsigned flags;
     int code;

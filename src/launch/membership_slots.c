@@ -38,7 +38,7 @@ void rueda_membership_end(struct rueda_membership *members, int code,
 bool rueda_membership_is_usable(const struct rueda_membership *members,
                                 int host, int slot, int64_t now_ns)
 {
-    const struct rueda_place_host *at = &members->hosts[host];
+    const struct rueda_membership_host *at = &members->hosts[host];
 
     /* The agent of a drained host goes first; another one may come. */
     if (at->is_drained && at->agent != RUEDA_AGENT_NONE)
@@ -66,7 +66,7 @@ bool rueda_membership_is_hopeless(const struct rueda_membership *members,
     bool is_listed = false;
 
     for (int h = 0; h < members->host_count; h++) {
-        const struct rueda_place_host *host = &members->hosts[h];
+        const struct rueda_membership_host *host = &members->hosts[h];
 
         for (int slot = 0; slot < host->listed; slot++) {
             is_listed = true;
@@ -108,7 +108,7 @@ static int64_t cooldown_end(struct rueda_membership *members, int strikes,
 void rueda_membership_bar(struct rueda_membership *members, int host, int slot,
                           const char *why, int64_t now_ns)
 {
-    struct rueda_place_host *at = &members->hosts[host];
+    struct rueda_membership_host *at = &members->hosts[host];
 
     snprintf(slot >= 0 ? at->slots[slot].why : at->why, RUEDA_WHY_BYTES, "%s",
              why);
@@ -122,7 +122,7 @@ void rueda_membership_bar(struct rueda_membership *members, int host, int slot,
 bool rueda_membership_may_stay(const struct rueda_membership *members,
                                int worker, int64_t now_ns)
 {
-    const struct rueda_place_worker *at = &members->workers[worker];
+    const struct rueda_membership_worker *at = &members->workers[worker];
 
     return !at->is_drained &&
            rueda_membership_is_usable(members, at->host, at->slot, now_ns);
@@ -150,7 +150,7 @@ int rueda_membership_living(const struct rueda_membership *members)
 void rueda_membership_refuse(struct rueda_membership *members, int worker,
                              const char *words, int64_t now_ns)
 {
-    struct rueda_place_worker *at = &members->workers[worker];
+    struct rueda_membership_worker *at = &members->workers[worker];
 
     at->state = RUEDA_WORKER_LEAVING;
     at->kill_ns = now_ns + LEAVE_NS;
@@ -164,7 +164,7 @@ void rueda_membership_refuse(struct rueda_membership *members, int worker,
 void rueda_membership_kill(struct rueda_membership *members, int worker,
                            int64_t now_ns)
 {
-    struct rueda_place_worker *at = &members->workers[worker];
+    struct rueda_membership_worker *at = &members->workers[worker];
 
     at->state = RUEDA_WORKER_LEAVING;
     at->kill_ns = at->is_warned ? INT64_MAX : now_ns + GRACE_NS;
@@ -194,7 +194,7 @@ static int guess_rank(const struct rueda_membership *members, int host,
         return rank;
     }
     for (int i = 0; i < members->worker_count; i++) {
-        const struct rueda_place_worker *worker = &members->workers[i];
+        const struct rueda_membership_worker *worker = &members->workers[i];
         const bool is_there = worker->state <= RUEDA_WORKER_MEMBER;
 
         if (!is_there ||
@@ -209,7 +209,7 @@ static int guess_rank(const struct rueda_membership *members, int host,
 static int add_worker(struct rueda_membership *members, int host, int slot,
                       int guess)
 {
-    struct rueda_place_worker *grown =
+    struct rueda_membership_worker *grown =
         reallocarray(members->workers, (size_t)members->worker_count + 1,
                      sizeof(*members->workers));
 
@@ -217,22 +217,22 @@ static int add_worker(struct rueda_membership *members, int host, int slot,
         return -1;
     members->workers = grown;
     grown[members->worker_count] =
-        (struct rueda_place_worker){.host = host,
-                                    .slot = slot,
-                                    .rank = -1,
-                                    .guess = guess,
-                                    .kill_ns = INT64_MAX};
+        (struct rueda_membership_worker){.host = host,
+                                         .slot = slot,
+                                         .rank = -1,
+                                         .guess = guess,
+                                         .kill_ns = INT64_MAX};
     members->hosts[host].slots[slot].worker = members->worker_count;
     return members->worker_count++;
 }
 
 /* The place that a new process probably gets, for its variables. */
-static struct rueda_term_place guess(const struct rueda_membership *members,
-                                     int host, int slot, int wanted,
-                                     int64_t now_ns)
+static struct rueda_rendezvous_ranks
+guess(const struct rueda_membership *members, int host, int slot, int wanted,
+      int64_t now_ns)
 {
     const int usable = rueda_membership_usable(members, host, now_ns);
-    struct rueda_term_place place = {
+    struct rueda_rendezvous_ranks place = {
         .rank = guess_rank(members, host, slot, now_ns)};
 
     place.size = wanted > place.rank ? wanted : place.rank + 1;
@@ -260,7 +260,7 @@ static struct rueda_term_place guess(const struct rueda_membership *members,
 static void start(struct rueda_membership *members, int host, int slot,
                   int wanted, int64_t now_ns)
 {
-    const struct rueda_term_place place =
+    const struct rueda_rendezvous_ranks place =
         guess(members, host, slot, wanted, now_ns);
     const int worker = add_worker(members, host, slot, place.rank);
 
@@ -273,14 +273,14 @@ static void start(struct rueda_membership *members, int host, int slot,
                                                .worker = worker,
                                                .host = host,
                                                .slot = slot,
-                                               .place = place});
+                                               .ranks = place});
 }
 
 /* Use a slot. True: it takes one of those that are wanted. */
 static bool use(struct rueda_membership *members, int host, int slot,
                 int wanted, int64_t now_ns)
 {
-    struct rueda_place_host *at = &members->hosts[host];
+    struct rueda_membership_host *at = &members->hosts[host];
 
     if (at->slots[slot].worker >= 0 ||
         !rueda_membership_is_usable(members, host, slot, now_ns))

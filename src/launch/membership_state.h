@@ -20,7 +20,7 @@ typedef enum rueda_agent_state {
     RUEDA_AGENT_THERE,
 } rueda_agent_state;
 
-struct rueda_place_host {
+struct rueda_membership_host {
     char name[RUEDA_LAUNCH_HOST_BYTES];
     int listed; /* slots that may be used; 0: the host is not listed */
     rueda_agent_state agent;
@@ -40,7 +40,7 @@ typedef enum rueda_worker_state {
     RUEDA_WORKER_ENDED,
 } rueda_worker_state;
 
-struct rueda_place_worker {
+struct rueda_membership_worker {
     int host;
     int slot;
     rueda_worker_state state;
@@ -56,9 +56,9 @@ struct rueda_membership {
     struct rueda_membership_args args;
     void (*act)(void *arg, const struct rueda_action *action);
     void *arg;
-    struct rueda_place_host *hosts;
+    struct rueda_membership_host *hosts;
     int host_count;
-    struct rueda_place_worker *workers;
+    struct rueda_membership_worker *workers;
     int worker_count;
     uint32_t term;
     int size; /* of the term */
@@ -68,7 +68,7 @@ struct rueda_membership {
     bool is_finishing; /* a member has ended well: no more terms */
     bool is_over;
     int code;            /* of the first failure since the term was formed */
-    unsigned told;       /* flags of the term's news */
+    unsigned told;       /* flags of the term's changes */
     int64_t newcomer_ns; /* since when a newcomer waits; INT64_MAX: none does */
     int64_t since_ns;    /* there are not enough ranks; INT64_MAX: there are */
     int64_t limit_ns;    /* when that ends the job, if since_ns is set */

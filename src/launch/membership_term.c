@@ -26,8 +26,8 @@ static int keep_ranks(const struct rueda_membership *members, int *list,
 
 /* Does worker a take a gap before b? Those who stay first, in the order that
  * they had, then newcomers by host and slot. */
-static bool is_before(const struct rueda_place_worker *a,
-                      const struct rueda_place_worker *b)
+static bool is_before(const struct rueda_membership_worker *a,
+                      const struct rueda_membership_worker *b)
 {
     if (a->rank != b->rank && a->rank >= 0 && b->rank >= 0)
         return a->rank < b->rank;
@@ -79,7 +79,7 @@ static void place(struct rueda_membership *members, const int *ranks, int count,
                   int rank)
 {
     const int host = members->workers[ranks[rank]].host;
-    struct rueda_term_place out = {
+    struct rueda_rendezvous_ranks out = {
         .term = members->term, .rank = rank, .size = count};
 
     for (int other = 0; other < count; other++) {
@@ -99,10 +99,10 @@ static void place(struct rueda_membership *members, const int *ranks, int count,
     members->workers[ranks[rank]].rank = rank;
     members->workers[ranks[rank]].state = RUEDA_WORKER_MEMBER;
     rueda_membership_act(members,
-                         (struct rueda_action){.kind = RUEDA_ACTION_PLACE,
+                         (struct rueda_action){.kind = RUEDA_ACTION_RANKS,
                                                .worker = ranks[rank],
                                                .host = host,
-                                               .place = out});
+                                               .ranks = out});
 }
 
 static void begin_term(struct rueda_membership *members, int *list, int count)
@@ -137,7 +137,7 @@ static int find_candidates(const struct rueda_membership *members, int *list,
     int count = 0;
 
     for (int i = 0; i < members->worker_count; i++) {
-        const struct rueda_place_worker *worker = &members->workers[i];
+        const struct rueda_membership_worker *worker = &members->workers[i];
 
         if (worker->state == RUEDA_WORKER_WAITING &&
             rueda_membership_may_stay(members, i, now_ns))
@@ -175,7 +175,7 @@ static bool is_enough(const struct rueda_membership *members, int count)
     if (members->term > 0)
         return count >= members->args.least &&
                (starting == 0 || !members->args.tells_early ||
-                (members->told & RUEDA_NEWS_ADDED) == 0);
+                (members->told & RUEDA_RENDEZVOUS_ADDED) == 0);
     return starting == 0 && count >= (members->code == 0 ? members->args.size
                                                          : members->args.least);
 }

@@ -25,7 +25,7 @@ static void name_busy(const struct rueda_membership *members,
                       struct rueda_text *words)
 {
     for (int i = 0; i < members->worker_count; i++) {
-        const struct rueda_place_worker *worker = &members->workers[i];
+        const struct rueda_membership_worker *worker = &members->workers[i];
 
         if (worker->state == RUEDA_WORKER_MEMBER)
             rueda_text_add(words,
@@ -45,7 +45,7 @@ static void name_barred(const struct rueda_membership *members,
     int named = 0;
 
     for (int h = 0; h < members->host_count; h++) {
-        const struct rueda_place_host *host = &members->hosts[h];
+        const struct rueda_membership_host *host = &members->hosts[h];
         const bool is_barred = now_ns < host->barred_until_ns;
 
         if (host->listed > 0 && is_barred && named++ < MOST_NAMED)

@@ -27,13 +27,13 @@ static void on_end(struct rueda_link *link, const char *why)
     rueda_launch_lost(link->owner, why);
 }
 
-static const struct rueda_link_calls calls = {.frame = on_frame, .end = on_end};
+static const struct rueda_link_ops ops = {.frame = on_frame, .end = on_end};
 
 rueda_status rueda_node_link(struct rueda_node *node, int fd, const char *mark)
 {
     node->is_linked = true;
-    return rueda_link_open(&node->link, &node->launch->loop, fd, fd, mark,
-                           &calls, node);
+    return rueda_link_open(&node->link, &node->launch->loop, fd, fd, mark, &ops,
+                           node);
 }
 
 /* ---- On this host ------------------------------------------------------- */

@@ -2,7 +2,7 @@
 /*
  * The ranks' output: lines get their prefix and go to the consoles and files;
  * our own messages go between them. Remembers the last lines of each rank for
- * the verdict.
+ * how the job ended.
  */
 #include "launch/output.h"
 
@@ -26,8 +26,8 @@
 #define PREFIX_BYTES  160
 #define LEAST_COLUMNS 20
 
-/* One of the two places that lines go to. */
-struct output_place {
+/* One of the two targets that lines go to. */
+struct output_target {
     struct rueda_console *console;
     bool is_terminal;
     bool has_colours;
@@ -50,8 +50,8 @@ struct source {
 
 struct rueda_output {
     struct rueda_output_args args;
-    struct output_place places[2];
-    struct output_place
+    struct output_target targets[2];
+    struct output_target
         *by_stream[2];        /* both the same where they are one file */
     struct source *sources;   /* [2 * size] */
     struct rueda_tail *tails; /* [size] */
@@ -65,29 +65,29 @@ static const char *const stream_names[] = {"stdout", "stderr"};
 
 /* ---- Lines -------------------------------------------------------------- */
 
-static void put(struct output_place *place, const char *bytes, size_t len)
+static void put(struct output_target *target, const char *bytes, size_t len)
 {
-    rueda_console_put(place->console, bytes, len);
+    rueda_console_put(target->console, bytes, len);
 }
 
-static void clear_progress(struct output_place *place)
+static void clear_progress(struct output_target *target)
 {
-    if (place->has_progress)
-        put(place, "\r\033[K", 4);
-    place->has_progress = false;
+    if (target->has_progress)
+        put(target, "\r\033[K", 4);
+    target->has_progress = false;
 }
 
 /* Begin a line of `owner`, whatever was there. */
-static void begin_line(struct output_place *place, int owner)
+static void begin_line(struct output_target *target, int owner)
 {
-    clear_progress(place);
-    if (place->is_mid_line && place->owner != owner)
-        put(place, "\n", 1);
-    else if (place->is_bar && place->is_terminal)
-        put(place, "\033[K", 3); /* a longer bar leaves no end behind */
-    place->owner = owner;
-    place->is_mid_line = false;
-    place->is_bar = false;
+    clear_progress(target);
+    if (target->is_mid_line && target->owner != owner)
+        put(target, "\n", 1);
+    else if (target->is_bar && target->is_terminal)
+        put(target, "\033[K", 3); /* a longer bar leaves no end behind */
+    target->owner = owner;
+    target->is_mid_line = false;
+    target->is_bar = false;
 }
 
 /* "Mon Jan  1 00:00:00 2024[3]<stdout>:", or with "@host" behind the rank, or
@@ -117,23 +117,24 @@ static void show(struct source *source, bool is_begin, const char *bytes,
 {
     static const char *const colours[] = {"\033[36m", "\033[33m", "\033[32m",
                                           "\033[35m", "\033[34m", "\033[31m"};
-    struct output_place *place = source->output->by_stream[source->stream - 1];
+    struct output_target *target =
+        source->output->by_stream[source->stream - 1];
     const int owner = 2 * source->rank + source->stream - 1;
     char prefix[PREFIX_BYTES];
     size_t prefix_len;
 
     if (is_begin) {
         prefix_len = make_prefix(source, prefix, sizeof(prefix));
-        begin_line(place, owner);
-        if (place->has_colours && prefix_len > 0)
-            put(place, colours[source->name % 6], 5);
-        put(place, prefix, prefix_len);
-        if (place->has_colours && prefix_len > 0)
-            put(place, "\033[0m", 4);
+        begin_line(target, owner);
+        if (target->has_colours && prefix_len > 0)
+            put(target, colours[source->name % 6], 5);
+        put(target, prefix, prefix_len);
+        if (target->has_colours && prefix_len > 0)
+            put(target, "\033[0m", 4);
     }
-    put(place, bytes, len);
-    place->is_mid_line = bytes[len - 1] != '\n' && bytes[len - 1] != '\r';
-    place->is_bar = bytes[len - 1] == '\r';
+    put(target, bytes, len);
+    target->is_mid_line = bytes[len - 1] != '\n' && bytes[len - 1] != '\r';
+    target->is_bar = bytes[len - 1] == '\r';
 }
 
 static void show_error(void *arg, int rank, const char *bytes, size_t len,
@@ -191,12 +192,12 @@ void rueda_output_feed(struct rueda_output *output, int rank, int stream,
     struct source *source = &output->sources[2 * rank + stream - 1];
 
     if (source->is_terminal && len > 0) {
-        struct output_place *place = output->by_stream[0];
+        struct output_target *target = output->by_stream[0];
 
-        clear_progress(place);
-        put(place, bytes, len);
-        place->is_mid_line = bytes[len - 1] != '\n';
-        place->owner = 2 * rank;
+        clear_progress(target);
+        put(target, bytes, len);
+        target->is_mid_line = bytes[len - 1] != '\n';
+        target->owner = 2 * rank;
     }
     rueda_lines_feed(&source->lines, bytes, len, on_line, source);
 }
@@ -217,18 +218,18 @@ void rueda_output_end(struct rueda_output *output, int rank)
 static void say(struct rueda_output *output, const char *name,
                 const char *format, va_list list)
 {
-    struct output_place *place = output->by_stream[1];
+    struct output_target *target = output->by_stream[1];
     char *words = NULL;
 
     if (vasprintf(&words, format, list) < 0)
         return;
-    begin_line(place, -1);
+    begin_line(target, -1);
     if (name != NULL) {
-        put(place, name, strlen(name));
-        put(place, ": ", 2);
+        put(target, name, strlen(name));
+        put(target, ": ", 2);
     }
-    put(place, words, strlen(words));
-    put(place, "\n", 1);
+    put(target, words, strlen(words));
+    put(target, "\n", 1);
     free(words);
 }
 
@@ -253,17 +254,17 @@ void rueda_output_say_plainly(struct rueda_output *output, const char *format,
 
 void rueda_output_progress(struct rueda_output *output, const char *words)
 {
-    struct output_place *place = output->by_stream[1];
+    struct output_target *target = output->by_stream[1];
 
-    if (!place->is_terminal)
+    if (!target->is_terminal)
         return;
-    begin_line(place, -1);
+    begin_line(target, -1);
     if (words[0] == '\0')
         return;
-    put(place, output->args.program, strlen(output->args.program));
-    put(place, ": ", 2);
-    put(place, words, strlen(words));
-    place->has_progress = true;
+    put(target, output->args.program, strlen(output->args.program));
+    put(target, ": ", 2);
+    put(target, words, strlen(words));
+    target->has_progress = true;
 }
 
 /* ---- Readers ------------------------------------------------------------ */
@@ -292,9 +293,9 @@ static void say_left_out(struct rueda_output *output,
     for (int i = 0; i < 2; i++) {
         uint64_t left_out;
 
-        if (output->places[i].console == NULL)
+        if (output->targets[i].console == NULL)
             continue;
-        left_out = look(output->places[i].console);
+        left_out = look(output->targets[i].console);
         if (left_out > 0)
             rueda_output_say(output,
                              "%llu bytes of the ranks' output were left out, "
@@ -364,29 +365,29 @@ static bool are_one(int a, int b)
            one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-static bool open_place(struct rueda_output *output, int which)
+static bool open_target(struct rueda_output *output, int which)
 {
-    struct output_place *place = &output->places[which];
+    struct output_target *target = &output->targets[which];
     const char *terminal = rueda_environment("TERM");
 
-    output->by_stream[which] = place;
-    place->owner = -1;
-    place->is_terminal = isatty(which + 1) == 1 && terminal != NULL &&
-                         strcmp(terminal, "dumb") != 0;
-    place->has_colours =
-        place->is_terminal && rueda_environment("NO_COLOR") == NULL;
+    output->by_stream[which] = target;
+    target->owner = -1;
+    target->is_terminal = isatty(which + 1) == 1 && terminal != NULL &&
+                          strcmp(terminal, "dumb") != 0;
+    target->has_colours =
+        target->is_terminal && rueda_environment("NO_COLOR") == NULL;
     return rueda_console_open(which + 1, output->args.changed, output->args.arg,
-                              &place->console) == RUEDA_OK;
+                              &target->console) == RUEDA_OK;
 }
 
-static bool open_places(struct rueda_output *output, struct rueda_text *words)
+static bool open_targets(struct rueda_output *output, struct rueda_text *words)
 {
-    bool is_good = open_place(output, 0);
+    bool is_good = open_target(output, 0);
 
     if (is_good && are_one(1, 2))
         output->by_stream[1] = output->by_stream[0];
     else if (is_good)
-        is_good = open_place(output, 1);
+        is_good = open_target(output, 1);
     if (!is_good)
         rueda_text_set(words, "no thread for the output");
     return is_good;
@@ -455,7 +456,7 @@ void rueda_output_give_terminal(struct rueda_output *output, int rank)
 void rueda_output_room(const struct rueda_output *output, int *out_columns,
                        int *out_rows)
 {
-    const struct output_place *place = output->by_stream[1];
+    const struct output_target *target = output->by_stream[1];
     struct winsize size = {.ws_col = 0};
     struct source last = {.output = (struct rueda_output *)output,
                           .name = output->args.size - 1,
@@ -465,8 +466,8 @@ void rueda_output_room(const struct rueda_output *output, int *out_columns,
 
     *out_columns = 0;
     *out_rows = 0;
-    if (!place->is_terminal ||
-        ioctl(place == &output->places[0] ? STDOUT_FILENO : STDERR_FILENO,
+    if (!target->is_terminal ||
+        ioctl(target == &output->targets[0] ? STDOUT_FILENO : STDERR_FILENO,
               TIOCGWINSZ, &size) < 0 ||
         size.ws_col == 0)
         return;
@@ -519,7 +520,7 @@ rueda_status rueda_output_open(const struct rueda_output_args *args,
     output->repeats = rueda_repeats_new(show_error, output);
     if (output->repeats == NULL || !make_room(output, args->size))
         rueda_text_set(words, "no memory for %d ranks", args->size);
-    else if (open_files(output, words) && open_places(output, words)) {
+    else if (open_files(output, words) && open_targets(output, words)) {
         if (output->files != NULL &&
             rueda_output_files_were_there(output->files))
             rueda_output_say(output,
@@ -552,12 +553,12 @@ void rueda_output_close(struct rueda_output *output)
 
     if (output == NULL)
         return;
-    if (output->places[0].console != NULL)
+    if (output->targets[0].console != NULL)
         finish(output);
-    error = rueda_console_close(output->places[0].console);
-    if (output->places[1].console != NULL)
+    error = rueda_console_close(output->targets[0].console);
+    if (output->targets[1].console != NULL)
         say_stdout_error(output, error);
-    rueda_console_close(output->places[1].console);
+    rueda_console_close(output->targets[1].console);
     rueda_output_files_close(output->files);
     rueda_repeats_free(output->repeats);
     free(output->sources);

@@ -134,7 +134,8 @@ static void bind_to(const struct rueda_cpus *cpus)
     cpu_set_t set;
 
     CPU_ZERO(&set);
-    for (size_t cpu = 0; cpu < RUEDA_MOST_CPUS && cpu < CPU_SETSIZE; cpu++)
+    for (size_t cpu = 0; cpu < RUEDA_MACHINE_MOST_CPUS && cpu < CPU_SETSIZE;
+         cpu++)
         if ((cpus->bits[cpu / 64] >> (cpu % 64) & 1) != 0)
             CPU_SET(cpu, &set);
     sched_setaffinity(0, sizeof(set), &set);

@@ -12,9 +12,9 @@
 #include "op/request.h"
 
 /* All of a request before its label, in which there are no holes. */
-#define RUEDA_REQUEST_WORDS 8
+#define RUEDA_COMPARE_WORDS 8
 _Static_assert(offsetof(struct rueda_request, name) ==
-                       RUEDA_REQUEST_WORDS * sizeof(uint64_t) &&
+                       RUEDA_COMPARE_WORDS * sizeof(uint64_t) &&
                    offsetof(struct rueda_request, name) ==
                        8 * sizeof(int) + 3 * sizeof(uint64_t) +
                            2 * sizeof(uint32_t),
@@ -39,13 +39,13 @@ void rueda_compare_explain(const struct rueda_said *a,
 static inline bool rueda_compare_is_alike(const struct rueda_request *a,
                                           const struct rueda_request *b)
 {
-    uint64_t x[RUEDA_REQUEST_WORDS];
-    uint64_t y[RUEDA_REQUEST_WORDS];
+    uint64_t x[RUEDA_COMPARE_WORDS];
+    uint64_t y[RUEDA_COMPARE_WORDS];
     uint64_t difference = 0;
 
     memcpy(x, a, sizeof(x));
     memcpy(y, b, sizeof(y));
-    for (int i = 0; i < RUEDA_REQUEST_WORDS; i++)
+    for (int i = 0; i < RUEDA_COMPARE_WORDS; i++)
         difference |= x[i] ^ y[i];
     if (difference != 0)
         return false;

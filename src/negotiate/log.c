@@ -389,8 +389,8 @@ rueda_status rueda_negotiator_log_follow(struct rueda_negotiator *self,
         case RUEDA_DOWN_ASK:
             status = rueda_still_follow_ask(self, in);
             break;
-        case RUEDA_DOWN_VERDICT:
-            status = rueda_still_follow_verdict(self, in);
+        case RUEDA_DOWN_STANDSTILL:
+            status = rueda_still_follow_standstill(self, in);
             break;
         default:
             status = RUEDA_ERR_IO;

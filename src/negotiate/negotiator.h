@@ -57,8 +57,8 @@ struct rueda_negotiator_args {
     int64_t (*now_ns)(void *arg);
     void *now_arg;
 
-    /* The state of this member. NULL: deadlocks are not searched for; all
-     * members have this function, or none. */
+    /* A look at the state of this member. NULL: deadlocks are not searched for;
+     * all members have this function, or none. */
     void (*look)(void *arg, struct rueda_still *out);
     void *look_arg;
     /* Add what the process of a rank does, for a warning. May be NULL. */
@@ -126,8 +126,8 @@ int64_t rueda_negotiator_look_ns(const struct rueda_negotiator *self);
 
 /* How the job ends, as the coordinator has decided, with words; RUEDA_OK: it
  * goes on. Turns return the same a little later. */
-rueda_status rueda_negotiator_verdict(const struct rueda_negotiator *self,
-                                      struct rueda_text *error);
+rueda_status rueda_negotiator_standstill(const struct rueda_negotiator *self,
+                                         struct rueda_text *error);
 
 /* This negotiator as a lane's order source: the log. Borrows it. */
 struct rueda_order rueda_order_log(struct rueda_negotiator *self);

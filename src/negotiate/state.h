@@ -25,14 +25,14 @@ enum rueda_up {
 
 /* What comes down: the log. */
 enum rueda_down {
-    RUEDA_DOWN_RUN = 1, /* live, items */
-    RUEDA_DOWN_ERROR,   /* label, words */
-    RUEDA_DOWN_JOINED,  /* the last rank */
-    RUEDA_DOWN_RETIRE,  /* id: is not used any more */
-    RUEDA_DOWN_CALL,    /* label: members that lack it report that */
-    RUEDA_DOWN_WORD,    /* a number for the callers of all members */
-    RUEDA_DOWN_ASK,     /* wave: members that wait report that (still.c) */
-    RUEDA_DOWN_VERDICT, /* is it a deadlock, words: the job ends so */
+    RUEDA_DOWN_RUN = 1,    /* live, items */
+    RUEDA_DOWN_ERROR,      /* label, words */
+    RUEDA_DOWN_JOINED,     /* the last rank */
+    RUEDA_DOWN_RETIRE,     /* id: is not used any more */
+    RUEDA_DOWN_CALL,       /* label: members that lack it report that */
+    RUEDA_DOWN_WORD,       /* a number for the callers of all members */
+    RUEDA_DOWN_ASK,        /* wave: members that wait report that (still.c) */
+    RUEDA_DOWN_STANDSTILL, /* is it a deadlock, words: the job ends so */
 };
 
 /* Items of one batch: more take as long to pack as several batches. */
@@ -132,8 +132,8 @@ struct rueda_wave {
     int64_t since_ns;
     int64_t look_ns;
 
-    char *verdict; /* or NULL */
-    rueda_status verdict_status;
+    char *standstill; /* words, or NULL */
+    rueda_status standstill_status;
     int64_t leave_ns; /* it is carried out then */
 
     /* The coordinator's: */
@@ -347,16 +347,16 @@ rueda_status rueda_stall_check(struct rueda_negotiator *self,
 
 /* ---- still.c: members that all wait -------------------------------------- */
 
-/* RUEDA_UP_STILL, RUEDA_DOWN_ASK, RUEDA_DOWN_VERDICT. */
+/* RUEDA_UP_STILL, RUEDA_DOWN_ASK, RUEDA_DOWN_STANDSTILL. */
 rueda_status rueda_still_hear(struct rueda_negotiator *self, int index,
                               struct rueda_in *in);
 rueda_status rueda_still_follow_ask(struct rueda_negotiator *self,
                                     struct rueda_in *in);
-rueda_status rueda_still_follow_verdict(struct rueda_negotiator *self,
-                                        struct rueda_in *in);
+rueda_status rueda_still_follow_standstill(struct rueda_negotiator *self,
+                                           struct rueda_in *in);
 
 /* If it is time, check: answer, or ask. RUEDA_OK if anything was written,
- * RUEDA_IN_PROGRESS if not; the status of the verdict, with its words. */
+ * RUEDA_IN_PROGRESS if not; the status of a standstill, with its words. */
 rueda_status rueda_still_check(struct rueda_negotiator *self,
                                struct rueda_text *error);
 

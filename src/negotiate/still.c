@@ -42,8 +42,8 @@
 #define WAVES         8
 #define APART_MOST_NS RUEDA_S(60)
 
-/* A member that knows the verdict leaves the others time to read it, because
- * the end of one member ends all. */
+/* A member that knows of the standstill leaves the others time to read it,
+ * because the end of one member ends all. */
 #define LEAVE_NS RUEDA_MS(100)
 
 /* ---- What members wait for ---------------------------------------------- */
@@ -196,19 +196,20 @@ rueda_status rueda_still_follow_ask(struct rueda_negotiator *self,
     return RUEDA_OK;
 }
 
-rueda_status rueda_still_follow_verdict(struct rueda_negotiator *self,
-                                        struct rueda_in *in)
+rueda_status rueda_still_follow_standstill(struct rueda_negotiator *self,
+                                           struct rueda_in *in)
 {
     struct rueda_wave *wave = &self->wave;
     const bool is_deadlock = rueda_in_u8(in) == 1;
     char *words = rueda_in_text(in);
 
-    if (in->has_failed || wave->verdict != NULL) {
+    if (in->has_failed || wave->standstill != NULL) {
         free(words);
         return RUEDA_ERR_IO;
     }
-    wave->verdict = words;
-    wave->verdict_status = is_deadlock ? RUEDA_ERR_MISMATCH : RUEDA_ERR_STALLED;
+    wave->standstill = words;
+    wave->standstill_status =
+        is_deadlock ? RUEDA_ERR_MISMATCH : RUEDA_ERR_STALLED;
     wave->leave_ns = self->now_ns + LEAVE_NS;
     return RUEDA_OK;
 }
@@ -247,8 +248,9 @@ static void tell_groups(struct rueda_answer *answer, struct rueda_text *out)
                        answer->others);
 }
 
-static rueda_status write_verdict(struct rueda_negotiator *self,
-                                  struct rueda_answer *answer, bool is_deadlock)
+static rueda_status write_standstill(struct rueda_negotiator *self,
+                                     struct rueda_answer *answer,
+                                     bool is_deadlock)
 {
     struct rueda_text words = {{0}};
     struct rueda_out *log = &self->root.log;
@@ -263,7 +265,7 @@ static rueda_status write_verdict(struct rueda_negotiator *self,
     tell_groups(answer, &words);
     if (is_deadlock)
         rueda_text_add(&words, "; the ranks must call the same operation");
-    rueda_out_u8(log, RUEDA_DOWN_VERDICT);
+    rueda_out_u8(log, RUEDA_DOWN_STANDSTILL);
     rueda_out_u8(log, is_deadlock);
     rueda_out_text(log, words.chars);
     return rueda_coordinator_append(self);
@@ -300,9 +302,9 @@ static rueda_status conclude(struct rueda_negotiator *self,
         wave->same_ns = self->now_ns;
     else if (answer->level == RUEDA_STILL_STUCK &&
              answer->sent == answer->received && is_quiet(self))
-        return write_verdict(self, answer, true);
+        return write_standstill(self, answer, true);
     else if (give_up_ns > 0 && self->now_ns - wave->same_ns >= give_up_ns)
-        return write_verdict(self, answer, false);
+        return write_standstill(self, answer, false);
     else
         apart_ns = give_up_ns > 0 && give_up_ns / WAVES < APART_MOST_NS
                        ? give_up_ns / WAVES
@@ -383,11 +385,11 @@ rueda_status rueda_still_check(struct rueda_negotiator *self,
 
     if (self->args.look == NULL || self->size == 1)
         return RUEDA_IN_PROGRESS;
-    if (wave->verdict != NULL) {
+    if (wave->standstill != NULL) {
         if (self->now_ns < wave->leave_ns)
             return RUEDA_IN_PROGRESS;
-        rueda_text_set(error, "%s", wave->verdict);
-        return wave->verdict_status;
+        rueda_text_set(error, "%s", wave->standstill);
+        return wave->standstill_status;
     }
     if (self->now_ns < wave->look_ns || (!is_my_turn(self) && !may_ask(self)))
         return RUEDA_IN_PROGRESS;
@@ -401,7 +403,7 @@ int64_t rueda_negotiator_look_ns(const struct rueda_negotiator *self)
 
     if (self->args.look == NULL || self->size == 1 || self->is_ending)
         return INT64_MAX;
-    if (wave->verdict != NULL)
+    if (wave->standstill != NULL)
         return wave->leave_ns;
     if (is_my_turn(self))
         return wave->look_ns;
@@ -410,17 +412,17 @@ int64_t rueda_negotiator_look_ns(const struct rueda_negotiator *self)
     return wave->ask_ns > wave->look_ns ? wave->ask_ns : wave->look_ns;
 }
 
-rueda_status rueda_negotiator_verdict(const struct rueda_negotiator *self,
-                                      struct rueda_text *error)
+rueda_status rueda_negotiator_standstill(const struct rueda_negotiator *self,
+                                         struct rueda_text *error)
 {
-    if (self->wave.verdict == NULL)
+    if (self->wave.standstill == NULL)
         return RUEDA_OK;
-    rueda_text_set(error, "%s", self->wave.verdict);
-    return self->wave.verdict_status;
+    rueda_text_set(error, "%s", self->wave.standstill);
+    return self->wave.standstill_status;
 }
 
 void rueda_still_fini(struct rueda_negotiator *self)
 {
     free(self->wave.below);
-    free(self->wave.verdict);
+    free(self->wave.standstill);
 }

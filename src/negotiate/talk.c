@@ -26,7 +26,7 @@ void rueda_talk_init(struct rueda_talk *talk, struct rueda_mesh *mesh, int peer,
     talk->mesh = mesh;
     talk->peer = peer;
     talk->tag = tag;
-    talk->tag.sequence = RUEDA_CONTROL_SEQUENCE;
+    talk->tag.sequence = RUEDA_TAG_CONTROL;
 }
 
 void rueda_talk_fini(struct rueda_talk *talk)

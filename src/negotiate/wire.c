@@ -49,7 +49,7 @@ void rueda_out_bytes(struct rueda_out *out, const void *bytes, size_t len)
 
 void rueda_out_text(struct rueda_out *out, const char *text)
 {
-    size_t len = strnlen(text, RUEDA_TEXT_MOST);
+    size_t len = strnlen(text, RUEDA_OUT_TEXT_MOST);
 
     rueda_out_u32(out, (uint32_t)len);
     rueda_out_bytes(out, text, len);
@@ -110,7 +110,7 @@ char *rueda_in_text(struct rueda_in *in)
     const unsigned char *at;
     char *text;
 
-    if (len > RUEDA_TEXT_MOST)
+    if (len > RUEDA_OUT_TEXT_MOST)
         in->has_failed = true;
     at = rueda_in_bytes(in, len);
     if (at == NULL)

@@ -86,8 +86,8 @@ static inline void rueda_out_id(struct rueda_out *out, struct rueda_id_run *run,
 
 void rueda_out_bytes(struct rueda_out *out, const void *bytes, size_t len);
 
-/* Up to RUEDA_TEXT_MOST characters, cut there. */
-#define RUEDA_TEXT_MOST ((size_t)65535)
+/* Up to RUEDA_OUT_TEXT_MOST characters, cut there. */
+#define RUEDA_OUT_TEXT_MOST ((size_t)65535)
 void rueda_out_text(struct rueda_out *out, const char *text);
 
 /* A name, or a number if that is NULL. */

@@ -11,23 +11,23 @@
 #include "base/hash.h"
 
 /*
- * A place is 0, or the key with this bit set while it is in flight. Keys have
- * the bit clear and are never 0. All threads look for a key at the same places
+ * A bucket is 0, or the key with this bit set while it is in flight. Keys have
+ * the bit clear and are never 0. All threads look for a key at the same buckets
  * in the same order and stop at the first that is empty, so two threads with
  * the same new key meet there.
  */
 #define LIVE ((uint64_t)1)
 
-#define LEAST_PLACES 1024
+#define LEAST_BUCKETS 1024
 
 /* The hash of a name is as good as any number; those of sets are small, and go
  * far apart. (2^64 by the golden ratio.) */
 #define SET_APART 0x9e3779b97f4a7c15u
 
 struct rueda_names_table {
-    size_t mask;        /* places - 1 */
-    atomic_size_t used; /* places that are not 0; one at least is */
-    _Atomic uint64_t places[];
+    size_t mask;        /* buckets - 1 */
+    atomic_size_t used; /* buckets that are not 0; one at least is */
+    _Atomic uint64_t buckets[];
 };
 
 uint64_t rueda_names_key(int set, uint64_t hash)
@@ -83,11 +83,11 @@ static void go_in(struct rueda_names *names)
 
 static bool is_crowded(const struct rueda_names_table *table)
 {
-    size_t places = table != NULL ? table->mask + 1 : 0;
+    size_t buckets = table != NULL ? table->mask + 1 : 0;
 
     return table == NULL ||
            atomic_load_explicit(&table->used, memory_order_relaxed) >
-               places / 8 * 5;
+               buckets / 8 * 5;
 }
 
 static size_t count_live(const struct rueda_names_table *table)
@@ -95,7 +95,7 @@ static size_t count_live(const struct rueda_names_table *table)
     size_t live = 0;
 
     for (size_t i = 0; table != NULL && i <= table->mask; i++)
-        live += atomic_load_explicit(&table->places[i], memory_order_relaxed) &
+        live += atomic_load_explicit(&table->buckets[i], memory_order_relaxed) &
                 LIVE;
     return live;
 }
@@ -105,32 +105,32 @@ static void copy_live(const struct rueda_names_table *from,
 {
     for (size_t i = 0; i <= from->mask; i++) {
         uint64_t word =
-            atomic_load_explicit(&from->places[i], memory_order_relaxed);
-        size_t place = (word >> 1) & to->mask;
+            atomic_load_explicit(&from->buckets[i], memory_order_relaxed);
+        size_t bucket = (word >> 1) & to->mask;
 
         if ((word & LIVE) == 0)
             continue;
-        while (atomic_load_explicit(&to->places[place], memory_order_relaxed) !=
-               0)
-            place = (place + 1) & to->mask;
-        atomic_store_explicit(&to->places[place], word, memory_order_relaxed);
+        while (atomic_load_explicit(&to->buckets[bucket],
+                                    memory_order_relaxed) != 0)
+            bucket = (bucket + 1) & to->mask;
+        atomic_store_explicit(&to->buckets[bucket], word, memory_order_relaxed);
         to->used++;
     }
 }
 
-/* No thread is inside. Afterwards at most a quarter of the places is used. */
+/* No thread is inside. Afterwards at most a quarter of the buckets is used. */
 static rueda_status rebuild(struct rueda_names *names)
 {
     size_t live = count_live(names->table);
-    size_t places = LEAST_PLACES;
+    size_t buckets = LEAST_BUCKETS;
     struct rueda_names_table *table;
 
-    while (places < 4 * live)
-        places *= 2;
-    table = calloc(1, sizeof(*table) + places * sizeof(table->places[0]));
+    while (buckets < 4 * live)
+        buckets *= 2;
+    table = calloc(1, sizeof(*table) + buckets * sizeof(table->buckets[0]));
     if (table == NULL)
         return RUEDA_ERR_NOMEM;
-    table->mask = places - 1;
+    table->mask = buckets - 1;
     if (names->table != NULL)
         copy_live(names->table, table);
     free(names->table);
@@ -158,9 +158,9 @@ static rueda_status make_room(struct rueda_names *names)
 
 /* ---- Places ----------------------------------------------------------- */
 
-/* An empty place becomes the key's. False: another has taken it. One place
+/* An empty bucket becomes the key's. False: another has taken it. One bucket
  * always stays empty, so that every search ends. */
-static bool settle(struct rueda_names_table *table, _Atomic uint64_t *place,
+static bool settle(struct rueda_names_table *table, _Atomic uint64_t *bucket,
                    uint64_t key, rueda_status *out)
 {
     uint64_t empty = 0;
@@ -172,7 +172,7 @@ static bool settle(struct rueda_names_table *table, _Atomic uint64_t *place,
         return true;
     }
     *out = RUEDA_OK;
-    if (atomic_compare_exchange_strong(place, &empty, key | LIVE))
+    if (atomic_compare_exchange_strong(bucket, &empty, key | LIVE))
         return true;
     atomic_fetch_sub_explicit(&table->used, 1, memory_order_relaxed);
     return false;
@@ -184,17 +184,17 @@ static rueda_status enter(struct rueda_names_table *table, uint64_t key)
     rueda_status status;
 
     for (;;) {
-        uint64_t word = atomic_load(&table->places[i]);
+        uint64_t word = atomic_load(&table->buckets[i]);
 
         if (word == 0) {
-            if (settle(table, &table->places[i], key, &status))
+            if (settle(table, &table->buckets[i], key, &status))
                 return status;
         } else if ((word & ~LIVE) != key) {
             i = (i + 1) & table->mask;
         } else {
             /* It changes only if another enters it first. */
             return (word & LIVE) == 0 &&
-                           atomic_compare_exchange_strong(&table->places[i],
+                           atomic_compare_exchange_strong(&table->buckets[i],
                                                           &word, key | LIVE)
                        ? RUEDA_OK
                        : RUEDA_ERR_INVALID;
@@ -216,7 +216,7 @@ rueda_status rueda_names_enter(struct rueda_names *names, uint64_t key)
             return status;
         go_in(names);
         if (status != RUEDA_OK)
-            break; /* there may be a place left */
+            break; /* there may be a bucket left */
     }
     status = enter(names->table, key);
     go_out(names);
@@ -231,8 +231,8 @@ void rueda_names_leave(struct rueda_names *names, uint64_t key)
     go_in(names);
     table = names->table;
     i = (key >> 1) & table->mask;
-    while ((atomic_load(&table->places[i]) & ~LIVE) != key)
+    while ((atomic_load(&table->buckets[i]) & ~LIVE) != key)
         i = (i + 1) & table->mask;
-    atomic_store_explicit(&table->places[i], key, memory_order_release);
+    atomic_store_explicit(&table->buckets[i], key, memory_order_release);
     go_out(names);
 }

@@ -9,11 +9,11 @@
  * refused as if it were the first. With a million names the odds of that are
  * one to ten million in a whole job, and nothing worse comes of it.
  *
- * Entering and leaving take no lock: the places of a table are filled and never
- * emptied again, a name that left keeps its place and finds it when it comes
- * again. When most places are used up, by names that are not used again or by
- * many at once, the next thread that enters makes a new table of the names in
- * flight. Other threads wait meanwhile.
+ * Entering and leaving take no lock: the buckets of a table are filled and
+ * never emptied again, a name that left keeps its bucket and finds it when it
+ * comes again. When most buckets are used up, by names that are not used again
+ * or by many at once, the next thread that enters makes a new table of the
+ * names in flight. Other threads wait meanwhile.
  */
 #ifndef RUEDA_OP_NAMES_H
 #define RUEDA_OP_NAMES_H

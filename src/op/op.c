@@ -11,18 +11,18 @@
 #include "op/ticket.h"
 
 /*
- * A handle: life, then place in the pool. Lives that are odd are those of
- * operations; in between, while the place is free, it is even. So 0 is none.
+ * A handle: life, then index in the pool. Lives that are odd are those of
+ * operations; in between, while the index is free, it is even. So 0 is none.
  */
-#define PLACE_BITS 20
-#define PLACE_MASK (((rueda_handle)1 << PLACE_BITS) - 1)
-#define LIFE       (PLACE_MASK + 1)
+#define INDEX_BITS 20
+#define INDEX_MASK (((rueda_handle)1 << INDEX_BITS) - 1)
+#define LIFE       (INDEX_MASK + 1)
 
-_Static_assert(RUEDA_OP_MOST == 1 << PLACE_BITS,
-               "places of operations must fit their bits");
+_Static_assert(RUEDA_OP_MOST == 1 << INDEX_BITS,
+               "indices of operations must fit their bits");
 
-/* The head of the free list: changes, then place + 1. */
-#define HEAD_BITS (PLACE_BITS + 1)
+/* The head of the free list: changes, then index + 1. */
+#define HEAD_BITS (INDEX_BITS + 1)
 #define HEAD_MASK (((uint64_t)1 << HEAD_BITS) - 1)
 
 void rueda_op_init(struct rueda_op *op)
@@ -36,11 +36,11 @@ void rueda_op_init(struct rueda_op *op)
 
 /* ---- Places ------------------------------------------------------------ */
 
-/* Chunk k > 0 begins at place 64 << (k - 1), and has as many. */
-static int chunk_of(uint32_t place)
+/* Chunk k > 0 begins at index 64 << (k - 1), and has as many. */
+static int chunk_of(uint32_t index)
 {
-    return place < RUEDA_OP_CHUNK ? 0
-                                  : 32 - __builtin_clz(place / RUEDA_OP_CHUNK);
+    return index < RUEDA_OP_CHUNK ? 0
+                                  : 32 - __builtin_clz(index / RUEDA_OP_CHUNK);
 }
 
 static uint32_t chunk_start(int chunk)
@@ -48,7 +48,7 @@ static uint32_t chunk_start(int chunk)
     return chunk == 0 ? 0 : (uint32_t)RUEDA_OP_CHUNK << (chunk - 1);
 }
 
-static uint32_t chunk_places(int chunk)
+static uint32_t chunk_length(int chunk)
 {
     return chunk == 0 ? RUEDA_OP_CHUNK : chunk_start(chunk);
 }
@@ -56,24 +56,24 @@ static uint32_t chunk_places(int chunk)
 /* Wherever its memory begins, a whole line of it does soon. */
 static size_t chunk_bytes(int chunk)
 {
-    return chunk_places(chunk) * sizeof(struct rueda_ticket) +
+    return chunk_length(chunk) * sizeof(struct rueda_ticket) +
            _Alignof(struct rueda_ticket);
 }
 
-/* There is memory for this place. */
-static struct rueda_op *at(struct rueda_op_pool *pool, uint32_t place)
+/* There is memory at this index. */
+static struct rueda_op *at(struct rueda_op_pool *pool, uint32_t index)
 {
-    int chunk = chunk_of(place);
+    int chunk = chunk_of(index);
     struct rueda_ticket *first =
         atomic_load_explicit(&pool->chunks[chunk], memory_order_acquire);
 
-    return &first[place - chunk_start(chunk)].op;
+    return &first[index - chunk_start(chunk)].op;
 }
 
-static uint32_t place_of(const struct rueda_op *op)
+static uint32_t index_of(const struct rueda_op *op)
 {
     return (uint32_t)(atomic_load_explicit(&op->handle, memory_order_relaxed) &
-                      PLACE_MASK);
+                      INDEX_MASK);
 }
 
 /* ---- The free list ------------------------------------------------------ */
@@ -90,7 +90,7 @@ static void put(struct rueda_op_pool *pool, struct rueda_op *first,
         atomic_store_explicit(&last->next_free, (uint32_t)(head & HEAD_MASK),
                               memory_order_relaxed);
         wanted = ((head >> HEAD_BITS) + 1) << HEAD_BITS |
-                 (uint64_t)(place_of(first) + 1);
+                 (uint64_t)(index_of(first) + 1);
     } while (!atomic_compare_exchange_weak_explicit(&pool->free, &head, wanted,
                                                     memory_order_release,
                                                     memory_order_relaxed));
@@ -133,16 +133,16 @@ static struct rueda_op *get(struct rueda_op_pool *pool)
     return op;
 }
 
-/* Under the lock: the next 64 places come into the list, in new memory if need
+/* Under the lock: the next 64 indices come into the list, in new memory if need
  * be. They are not touched before, so that doubling costs addresses only. */
 static rueda_status grow(struct rueda_op_pool *pool)
 {
-    uint32_t place = pool->place_count;
-    int chunk = chunk_of(place);
+    uint32_t index = pool->index_count;
+    int chunk = chunk_of(index);
 
-    if (place == RUEDA_OP_MOST)
+    if (index == RUEDA_OP_MOST)
         return RUEDA_ERR_LIMIT;
-    if (place == chunk_start(chunk)) {
+    if (index == chunk_start(chunk)) {
         char *memory = calloc(1, chunk_bytes(chunk));
 
         if (memory == NULL)
@@ -153,15 +153,15 @@ static rueda_status grow(struct rueda_op_pool *pool)
                               (struct rueda_ticket *)(void *)memory,
                               memory_order_release);
     }
-    for (uint32_t i = place; i < place + RUEDA_OP_CHUNK; i++) {
+    for (uint32_t i = index; i < index + RUEDA_OP_CHUNK; i++) {
         struct rueda_op *op = at(pool, i);
 
         op->pool = pool;
         atomic_store_explicit(&op->handle, i, memory_order_relaxed);
         atomic_store_explicit(&op->next_free, i + 2, memory_order_relaxed);
     }
-    pool->place_count += RUEDA_OP_CHUNK;
-    put(pool, at(pool, place), at(pool, place + RUEDA_OP_CHUNK - 1));
+    pool->index_count += RUEDA_OP_CHUNK;
+    put(pool, at(pool, index), at(pool, index + RUEDA_OP_CHUNK - 1));
     return RUEDA_OK;
 }
 
@@ -193,7 +193,7 @@ static void strip(struct rueda_ticket *ticket)
 
 void rueda_op_pool_fini(struct rueda_op_pool *pool)
 {
-    for (uint32_t i = 0; i < pool->place_count; i++)
+    for (uint32_t i = 0; i < pool->index_count; i++)
         strip(rueda_ticket_of(at(pool, i)));
     for (int i = 0; i < RUEDA_OP_CHUNKS; i++)
         free(pool->memory[i]);
@@ -239,14 +239,14 @@ rueda_status rueda_op_take(struct rueda_op_pool *pool, struct rueda_op **out)
 
 struct rueda_op *rueda_op_find(struct rueda_op_pool *pool, rueda_handle handle)
 {
-    uint32_t place = (uint32_t)(handle & PLACE_MASK);
+    uint32_t index = (uint32_t)(handle & INDEX_MASK);
     struct rueda_op *op;
 
     if ((handle & LIFE) == 0 ||
-        atomic_load_explicit(&pool->chunks[chunk_of(place)],
+        atomic_load_explicit(&pool->chunks[chunk_of(index)],
                              memory_order_acquire) == NULL)
         return NULL;
-    op = at(pool, place);
+    op = at(pool, index);
     return atomic_load_explicit(&op->handle, memory_order_acquire) == handle
                ? op
                : NULL;
@@ -276,7 +276,7 @@ void rueda_op_give(struct rueda_op_pool *pool, struct rueda_op *op)
 
 /* ---- Delivery ------------------------------------------------------------ */
 
-/* The callback is due. It holds the place, not the handle. */
+/* The callback is due. It holds the index, not the handle. */
 static void append(struct rueda_then_list *due, struct rueda_op *op,
                    rueda_status status)
 {

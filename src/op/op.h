@@ -66,17 +66,17 @@ void rueda_op_init(struct rueda_op *op);
  * are unfinished than ever before it fetches memory, which stays with the pool.
  */
 
-/* Chunks double: 64, 64, 128, 256, ... places. */
+/* Chunks double: 64, 64, 128, 256, ... operations. */
 #define RUEDA_OP_CHUNK  64
 #define RUEDA_OP_CHUNKS 15
 #define RUEDA_OP_MOST   (RUEDA_OP_CHUNK << (RUEDA_OP_CHUNKS - 1))
 
 struct rueda_op_pool {
-    _Atomic uint64_t free; /* the first place + 1, or 0; and how often changed,
+    _Atomic uint64_t free; /* the first index + 1, or 0; and how often changed,
                               so that an old value is never taken for it */
     _Atomic(struct rueda_ticket *) chunks[RUEDA_OP_CHUNKS];
     pthread_mutex_t lock;          /* of the thread that allocates; guards: */
-    uint32_t place_count;          /* places that have been in the list */
+    uint32_t index_count;          /* indices that have been in the list */
     void *memory[RUEDA_OP_CHUNKS]; /* in which the chunks lie */
 };
 

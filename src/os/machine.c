@@ -17,7 +17,7 @@ int rueda_cpus_count(const struct rueda_cpus *cpus)
 {
     int count = 0;
 
-    for (size_t i = 0; i < RUEDA_MOST_CPUS / 64; i++)
+    for (size_t i = 0; i < RUEDA_MACHINE_MOST_CPUS / 64; i++)
         count += __builtin_popcountll(cpus->bits[i]);
     return count;
 }

@@ -5,11 +5,11 @@
 
 #include <rueda/rueda.h>
 
-#define RUEDA_MOST_CPUS 1024
+#define RUEDA_MACHINE_MOST_CPUS 1024
 
 /* The CPUs that the calling thread may run on. */
 struct rueda_cpus {
-    uint64_t bits[RUEDA_MOST_CPUS / 64];
+    uint64_t bits[RUEDA_MACHINE_MOST_CPUS / 64];
 };
 void rueda_machine_cpus(struct rueda_cpus *out);
 int rueda_cpus_count(const struct rueda_cpus *cpus);

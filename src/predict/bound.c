@@ -17,7 +17,7 @@ static double of_parties(const struct rueda_model *model, double compute_ns,
     if (parties < 2)
         return 0.0;
     for (int i = model->gradient_count - 1; i >= 0; i--) {
-        const struct rueda_gradient *gradient = &model->gradients[i];
+        const struct rueda_model_gradient *gradient = &model->gradients[i];
 
         rest += (double)gradient->count * ns_an_element;
         most = fmax(most, gradient->ready * compute_ns + rest);

@@ -148,7 +148,7 @@ static bool shape(const char *word, size_t *out)
 
 static rueda_status grow(struct model_reader *reader)
 {
-    struct rueda_gradient *gradients;
+    struct rueda_model_gradient *gradients;
     const int room = reader->room > 0 ? 2 * reader->room : 64;
 
     if (reader->model.gradient_count < reader->room)
@@ -166,7 +166,7 @@ static rueda_status grow(struct model_reader *reader)
 
 static rueda_status read_tensor(struct model_reader *reader)
 {
-    struct rueda_gradient gradient = {.work = 0};
+    struct rueda_model_gradient gradient = {.work = 0};
     rueda_status status;
 
     if (reader->count < 3 || !shape(reader->words[2], &gradient.count) ||
@@ -232,7 +232,7 @@ static void set_ready(struct rueda_model *model)
     for (int i = 0; i < model->gradient_count; i++)
         all += model->gradients[i].work;
     for (int i = 0; i < model->gradient_count; i++) {
-        struct rueda_gradient *gradient = &model->gradients[i];
+        struct rueda_model_gradient *gradient = &model->gradients[i];
 
         done += all > 0.0 ? gradient->work / all
                           : (double)gradient->count / model->elements;

@@ -15,7 +15,7 @@
 #define RUEDA_MODEL_WORD    96 /* bytes of a name, its end included */
 #define RUEDA_MODEL_TENSORS 100000
 
-struct rueda_gradient {
+struct rueda_model_gradient {
     char name[RUEDA_MODEL_WORD];
     size_t count; /* elements */
     double work;  /* multiplications of the forward pass for it */
@@ -28,7 +28,7 @@ struct rueda_model {
     double batch;                  /* samples of a rank in a step */
     double compute_ns;             /* of a step; 0: not said */
     double forward;                /* the part of it before the backward pass */
-    struct rueda_gradient *gradients; /* owned */
+    struct rueda_model_gradient *gradients; /* owned */
     int gradient_count;
     double elements; /* of all */
 };

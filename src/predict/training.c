@@ -58,12 +58,12 @@ static rueda_status place_ranks(struct training_run *run)
     topology->size = run->size;
     topology->host_count = net->hosts;
     topology->is_homogeneous = true;
-    topology->places = calloc((size_t)run->size, sizeof(*topology->places));
-    if (topology->places == NULL)
+    topology->rows = calloc((size_t)run->size, sizeof(*topology->rows));
+    if (topology->rows == NULL)
         return RUEDA_ERR_NOMEM;
     for (int i = 0; i < run->size; i++) {
-        topology->places[i].host = rueda_sim_net_host(net, i);
-        topology->places[i].index = i % net->ranks_per_host;
+        topology->rows[i].host = rueda_sim_net_host(net, i);
+        topology->rows[i].index = i % net->ranks_per_host;
     }
     return RUEDA_OK;
 }
@@ -81,9 +81,8 @@ static rueda_status open_segments(struct training_run *run,
 
         if (status != RUEDA_OK)
             return status;
-        run->segments[at]->agreement->fusion_bytes =
-            run->training->fusion_bytes;
-        run->segments[at]->agreement->cache_capacity = CACHE_CAPACITY;
+        run->segments[at]->common->fusion_bytes = run->training->fusion_bytes;
+        run->segments[at]->common->cache_capacity = CACHE_CAPACITY;
     }
     return RUEDA_OK;
 }
@@ -98,7 +97,7 @@ static void close_run(struct training_run *run)
         rueda_sim_close(run->sim);
     if (run->gradients != NULL)
         rueda_memory_unmap(run->gradients, run->bytes);
-    free(run->topology.places);
+    free(run->topology.rows);
     free(run->segments);
     free(run->ranks);
 }

@@ -53,7 +53,8 @@ static void begin_step(struct training_run *run, int index)
 static uint64_t ready_at(const struct training_run *run, int index, int which)
 {
     const struct training_rank *rank = &run->ranks[index];
-    const struct rueda_gradient *gradient = &model_of(run)->gradients[which];
+    const struct rueda_model_gradient *gradient =
+        &model_of(run)->gradients[which];
 
     return rank->began_ns +
            (uint64_t)(rank->compute_ns * gradient->ready + 0.5);
@@ -70,7 +71,8 @@ static uint64_t compute_end(const struct training_run *run, int index)
  * before the next one begins. */
 static rueda_status submit(struct training_run *run, int index, int which)
 {
-    const struct rueda_gradient *gradient = &model_of(run)->gradients[which];
+    const struct rueda_model_gradient *gradient =
+        &model_of(run)->gradients[which];
     struct training_rank *rank = &run->ranks[index];
     struct rueda_ticket *ticket = &rank->ticket[which];
     struct rueda_request *request = &ticket->request;

@@ -48,14 +48,14 @@ static uint64_t layout_hash(void)
 {
     const size_t layout[] = {
         sizeof(struct segment_head),
-        offsetof(struct segment_head, agreement),
-        sizeof(struct rueda_agreement),
+        offsetof(struct segment_head, common),
+        sizeof(struct rueda_segment_common),
         sizeof(struct rueda_member),
         offsetof(struct rueda_member, presence),
         offsetof(struct rueda_member, departure),
         offsetof(struct rueda_member, sleeping),
         offsetof(struct rueda_member, failure),
-        RUEDA_FLIGHT_BYTES,
+        RUEDA_SEGMENT_FLIGHT_BYTES,
         RUEDA_SEGMENT_MAX,
     };
     const char *release = rueda_version();
@@ -85,7 +85,8 @@ uint64_t rueda_mapping_flights(int size)
 
 uint64_t rueda_mapping_ranges(int size)
 {
-    return rueda_mapping_flights(size) + (uint64_t)size * RUEDA_FLIGHT_BYTES;
+    return rueda_mapping_flights(size) +
+           (uint64_t)size * RUEDA_SEGMENT_FLIGHT_BYTES;
 }
 
 static size_t bytes_of(int size, uint64_t range)

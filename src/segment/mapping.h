@@ -21,7 +21,7 @@ struct segment_head {
     uint64_t range_bytes;
     unsigned char nonce[16];
     atomic_uint departures; /* of members, so far */
-    struct rueda_agreement agreement;
+    struct rueda_segment_common common;
 };
 
 /* One mapping of the memfd in this process; threads that are ranks share it. */

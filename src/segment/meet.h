@@ -39,7 +39,7 @@ struct rueda_meeting {
     int inherited; /* rank 0's memfd, or -1: it makes one */
 
     /* Called in every rank once it sees the segment and before others see its
-     * line: rank 0 fills in segment->agreement, each rank its own line. */
+     * line: rank 0 fills in segment->common, each rank its own line. */
     rueda_status (*prepare)(void *arg, struct rueda_segment *segment,
                             struct rueda_text *error);
 

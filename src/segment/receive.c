@@ -278,13 +278,13 @@ static rueda_status take_claim(const struct rueda_meeting *meeting,
 static rueda_status begin_listening(struct reception *reception,
                                     struct rueda_text *error)
 {
-    static const struct rueda_admission_calls calls = {.proven = admit};
+    static const struct rueda_admission_ops ops = {.proven = admit};
     const struct rueda_admission_args args = {
         .who = "the first rank of this host",
         .purpose = RUEDA_FOR_SEGMENT,
         .key = reception->meeting->key,
         .most = reception->meeting->size + RUEDA_ADMISSION_MOST,
-        .calls = &calls,
+        .ops = &ops,
         .arg = reception};
     rueda_status status = take_name(reception, error);
 

@@ -60,7 +60,7 @@ static struct rueda_segment *view_new(struct rueda_mapping *mapping, int me,
     segment->mapping = mapping;
     segment->base = mapping->base;
     segment->bytes = mapping->bytes;
-    segment->agreement = &head->agreement;
+    segment->common = &head->common;
     segment->members = rueda_mapping_members(mapping);
     segment->flights = segment->base + rueda_mapping_flights(size);
     segment->poller = -1;
@@ -424,8 +424,8 @@ int rueda_segment_first_gone(const struct rueda_segment *segment,
     member = &segment->members[first];
     presence = presence_of(segment, first);
     rueda_text_set(out_words, "rank %d (pid %d on host %.*s) %s",
-                   (int)member->rank, (int)member->pid, RUEDA_HOST_BYTES,
-                   member->host,
+                   (int)member->rank, (int)member->pid,
+                   RUEDA_SEGMENT_HOST_BYTES, member->host,
                    presence == RUEDA_LEFT     ? "shut down"
                    : presence == RUEDA_FAILED ? "failed: "
                                               : "died");
@@ -489,7 +489,7 @@ int rueda_segment_cpus(const struct rueda_segment *segment)
     struct rueda_cpus all = {{0}};
 
     for (int i = 0; i < segment->size; i++)
-        for (size_t word = 0; word < RUEDA_MOST_CPUS / 64; word++)
+        for (size_t word = 0; word < RUEDA_MACHINE_MOST_CPUS / 64; word++)
             all.bits[word] |= segment->members[i].cpus.bits[word];
     return rueda_cpus_count(&all);
 }

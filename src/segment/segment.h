@@ -35,9 +35,9 @@
 #include "base/text.h"
 #include "os/machine.h"
 
-#define RUEDA_HOST_BYTES   64
-#define RUEDA_SEGMENT_MAX  1024 /* members */
-#define RUEDA_FLIGHT_BYTES 4096
+#define RUEDA_SEGMENT_HOST_BYTES   64
+#define RUEDA_SEGMENT_MAX          1024 /* members */
+#define RUEDA_SEGMENT_FLIGHT_BYTES 4096
 
 enum rueda_presence {
     RUEDA_ABSENT, /* has not come yet */
@@ -47,7 +47,7 @@ enum rueda_presence {
 };
 
 /* For the text by which members compare their process sets. */
-#define RUEDA_SETS_BYTES 128
+#define RUEDA_SEGMENT_SETS_BYTES 128
 
 /* What a member has for the next term of its job (job/formation_next.c). */
 struct rueda_offer {
@@ -59,17 +59,17 @@ struct rueda_offer {
 };
 
 /* The lanes of all ranks: of ordered operations, and of named ones. */
-#define RUEDA_VOTE_LANES 2
+#define RUEDA_MEMBER_LANES 2
 
 /* What a member says of the steps that it has, and of the next term
  * (job/vote.h). In cache lines of its own. */
-struct rueda_vote {
-    _Alignas(128) _Atomic uint64_t has[RUEDA_VOTE_LANES];
+struct rueda_member_vote {
+    _Alignas(128) _Atomic uint64_t has[RUEDA_MEMBER_LANES];
     _Atomic uint64_t boundaries;
     _Atomic uint64_t frozen; /* for this term; stored after all above */
 
     /* What it proposes, for the term that it is frozen for. */
-    _Alignas(128) _Atomic uint64_t limits[RUEDA_VOTE_LANES];
+    _Alignas(128) _Atomic uint64_t limits[RUEDA_MEMBER_LANES];
     _Atomic uint64_t last_boundary;
     _Atomic uint64_t survivors[RUEDA_SEGMENT_MAX / 64]; /* a bit for each */
 };
@@ -82,25 +82,26 @@ struct rueda_member {
     atomic_uint departure; /* its place among those that failed or left, or 0 */
     int32_t rank;          /* in the job */
     int32_t pid;
-    char host[RUEDA_HOST_BYTES];
-    struct rueda_text failure;   /* why it failed, in its own words */
-    struct rueda_cpus cpus;      /* that it may run on */
-    uint64_t pairs_offset;       /* of its channels with members after it */
-    char sets[RUEDA_SETS_BYTES]; /* process sets that it starts with, in words
-                                    that others compare (job/set_text.h) */
+    char host[RUEDA_SEGMENT_HOST_BYTES];
+    struct rueda_text failure; /* why it failed, in its own words */
+    struct rueda_cpus cpus;    /* that it may run on */
+    uint64_t pairs_offset;     /* of its channels with members after it */
+    char
+        sets[RUEDA_SEGMENT_SETS_BYTES]; /* process sets that it starts with, in
+                                   words that others compare (job/set_text.h) */
     uint16_t port; /* where it listens, if messages take TCP in this host */
     struct rueda_offer offer;
-    struct rueda_vote vote;
+    struct rueda_member_vote vote;
 };
 
 /* What the first member decides for all, before the others can look. */
-struct rueda_agreement {
+struct rueda_segment_common {
     uint64_t slab_offset;  /* of the slab of all members */
     uint64_t named_offset; /* of theirs for named tensors */
     uint64_t cell_bytes;
     uint64_t fusion_bytes;    /* of small tensors that run as one */
     uint32_t cache_capacity;  /* names that are known by number */
-    uint32_t transport;       /* rueda_transport_choice */
+    uint32_t transport;       /* rueda_config_transport */
     uint32_t repairs;         /* RUEDA_REPAIR */
     _Atomic uint64_t called;  /* the latest term that a member is frozen for; */
     _Atomic uint64_t decided; /* and the latest that is decided (job/vote.h) */
@@ -115,8 +116,9 @@ struct rueda_segment {
     char *base;   /* where the memfd is mapped here */
     size_t bytes; /* of the whole mapping */
     struct rueda_member *members;
-    char *flights; /* [size] areas of RUEDA_FLIGHT_BYTES (trace/flight.h) */
-    struct rueda_agreement *agreement;
+    char *flights; /* [size] areas of RUEDA_SEGMENT_FLIGHT_BYTES
+                      (trace/flight.h) */
+    struct rueda_segment_common *common;
     struct rueda_heap *heap; /* pages of my own range, under heap_lock */
     pthread_mutex_t heap_lock;
     struct rueda_mapping *mapping;

@@ -28,16 +28,16 @@ struct rueda_hello {
     char words[256];    /* the system's version, or why it failed */
 };
 
-typedef enum rueda_command_kind {
-    RUEDA_COMMAND_PREPARE, /* get buffers for `work` and fill them */
-    RUEDA_COMMAND_RUN,     /* measure it */
-    RUEDA_COMMAND_COPY,    /* measure a plain memcpy of the same bytes */
-    RUEDA_COMMAND_PROBE,   /* measure the latency of a cache line */
-    RUEDA_COMMAND_QUIT,
-} rueda_command_kind;
+typedef enum rueda_control_kind {
+    RUEDA_CONTROL_PREPARE, /* get buffers for `work` and fill them */
+    RUEDA_CONTROL_RUN,     /* measure it */
+    RUEDA_CONTROL_COPY,    /* measure a plain memcpy of the same bytes */
+    RUEDA_CONTROL_PROBE,   /* measure the latency of a cache line */
+    RUEDA_CONTROL_QUIT,
+} rueda_control_kind;
 
-struct rueda_command {
-    rueda_command_kind kind;
+struct rueda_control_command {
+    rueda_control_kind kind;
     struct rueda_case work; /* prepare */
 
     /* run, copy: warm-up batches, then the batches that count; the clock is

@@ -336,7 +336,7 @@ static void explain(struct rueda_crew *crew,
  * if one fails; the crew is then stopped by the caller. */
 bool rueda_crew_command(struct rueda_crew *crew,
                         struct rueda_crew_listener *listener,
-                        const struct rueda_command *command,
+                        const struct rueda_control_command *command,
                         struct rueda_reply *out_replies, double timeout_s)
 {
     struct wait wait = {
@@ -364,7 +364,7 @@ bool rueda_crew_command(struct rueda_crew *crew,
 /* Ask the workers to leave, and kill those that do not. */
 void rueda_crew_stop(struct rueda_crew *crew)
 {
-    const struct rueda_command quit = {.kind = RUEDA_COMMAND_QUIT};
+    const struct rueda_control_command quit = {.kind = RUEDA_CONTROL_QUIT};
 
     if (!crew->is_up)
         return;

@@ -41,7 +41,7 @@ struct rueda_crew;
 
 /* As rueda_crew_command(); replies is NULL for "quit". */
 typedef bool (*rueda_crew_exchange)(struct rueda_crew *crew,
-                                    const struct rueda_command *command,
+                                    const struct rueda_control_command *command,
                                     struct rueda_reply *out_replies);
 
 struct rueda_crew {
@@ -88,7 +88,7 @@ bool rueda_crew_start(struct rueda_crew *crew,
  */
 bool rueda_crew_command(struct rueda_crew *crew,
                         struct rueda_crew_listener *listener,
-                        const struct rueda_command *command,
+                        const struct rueda_control_command *command,
                         struct rueda_reply *out_replies, double timeout_s);
 
 /* Let the workers leave, or kill them. */

@@ -17,7 +17,8 @@ struct launched_rank {
     rueda_ctx *ctx;
 };
 
-static bool pass_on(struct launched_rank *rank, struct rueda_command *command,
+static bool pass_on(struct launched_rank *rank,
+                    struct rueda_control_command *command,
                     struct rueda_text *words)
 {
     const rueda_status status =
@@ -45,15 +46,15 @@ static bool collect(struct launched_rank *rank, const struct rueda_reply *mine,
 
 /* Rank 0's end of a command: it is a worker as well. */
 static bool exchange(struct rueda_crew *crew,
-                     const struct rueda_command *command,
+                     const struct rueda_control_command *command,
                      struct rueda_reply *out_replies)
 {
     struct launched_rank *rank = crew->exchange_arg;
-    struct rueda_command copy = *command;
+    struct rueda_control_command copy = *command;
     struct rueda_reply mine;
     bool is_well = pass_on(rank, &copy, &crew->words);
 
-    if (!is_well || command->kind == RUEDA_COMMAND_QUIT)
+    if (!is_well || command->kind == RUEDA_CONTROL_QUIT)
         return is_well;
     rueda_bench_worker_do(&rank->worker, command, &mine);
     is_well = collect(rank, &mine, out_replies, &crew->words);
@@ -64,7 +65,7 @@ static bool exchange(struct rueda_crew *crew,
         is_well = false;
     }
     if (!is_well) {
-        const struct rueda_command quit = {.kind = RUEDA_COMMAND_QUIT};
+        const struct rueda_control_command quit = {.kind = RUEDA_CONTROL_QUIT};
 
         exchange(crew, &quit, NULL);
         crew->is_up = false;
@@ -77,13 +78,13 @@ static bool follow(struct launched_rank *rank, int size,
                    struct rueda_text *words)
 {
     struct rueda_reply *all = calloc((size_t)size, sizeof(*all));
-    struct rueda_command command;
+    struct rueda_control_command command;
     struct rueda_reply mine;
     bool is_well = all != NULL;
 
     while (is_well) {
         is_well = pass_on(rank, &command, words);
-        if (!is_well || command.kind == RUEDA_COMMAND_QUIT)
+        if (!is_well || command.kind == RUEDA_CONTROL_QUIT)
             break;
         rueda_bench_worker_do(&rank->worker, &command, &mine);
         is_well = collect(rank, &mine, all, words);

@@ -103,9 +103,9 @@ static bool add_host(struct rueda_bench_options *options, char *word,
                               "such as a:2,b:2");
         return false;
     }
-    if (options->host_count == RUEDA_HOSTS_MAX) {
+    if (options->host_count == RUEDA_BENCH_MOST_HOSTS) {
         rueda_text_set(words, "--hosts takes at most %d hosts",
-                       RUEDA_HOSTS_MAX);
+                       RUEDA_BENCH_MOST_HOSTS);
         return false;
     }
     host = &options->hosts[options->host_count++];

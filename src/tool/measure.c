@@ -19,7 +19,7 @@
 /* Run a command on a side's crew. The slowest rank is what counts: its time
  * for each batch is left in replies[0]. */
 static bool command(struct rueda_bench *bench, struct rueda_side *side,
-                    const struct rueda_command *order)
+                    const struct rueda_control_command *order)
 {
     struct rueda_reply *first = &bench->replies[0];
 
@@ -39,8 +39,8 @@ static bool command(struct rueda_bench *bench, struct rueda_side *side,
 static bool run(struct rueda_bench *bench, struct rueda_side *side,
                 uint32_t batches, uint32_t iterations)
 {
-    struct rueda_command order = {
-        .kind = side->is_copy ? RUEDA_COMMAND_COPY : RUEDA_COMMAND_RUN,
+    struct rueda_control_command order = {
+        .kind = side->is_copy ? RUEDA_CONTROL_COPY : RUEDA_CONTROL_RUN,
         .warmups = side->is_copy || iterations == 1 ? 0 : 1,
         .batches = batches,
         .iterations = iterations,
@@ -128,8 +128,8 @@ static bool survives(struct rueda_bench *bench, struct rueda_side *side)
  * out from here on, if the benchmark can go on without it. */
 static bool prepare(struct rueda_bench *bench, const struct rueda_case *work)
 {
-    struct rueda_command order = {
-        .kind = RUEDA_COMMAND_PREPARE,
+    struct rueda_control_command order = {
+        .kind = RUEDA_CONTROL_PREPARE,
     };
 
     for (int i = 0; i < bench->side_count; i++) {
@@ -265,7 +265,7 @@ bool rueda_measure(struct rueda_bench *bench, const struct rueda_case *work,
 
 double rueda_measure_line(struct rueda_bench *bench, int out_cpus[2])
 {
-    struct rueda_command order = {.kind = RUEDA_COMMAND_PROBE};
+    struct rueda_control_command order = {.kind = RUEDA_CONTROL_PROBE};
 
     if (bench->np < 2 || bench->probe.fd < 0)
         return NAN;

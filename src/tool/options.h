@@ -26,7 +26,7 @@ struct rueda_bench_host {
     char name[64];
     int ranks;
 };
-#define RUEDA_HOSTS_MAX 16
+#define RUEDA_BENCH_MOST_HOSTS 16
 
 /* Texts are borrowed from argv. */
 struct rueda_bench_options {
@@ -45,11 +45,12 @@ struct rueda_bench_options {
     rueda_peer peers[RUEDA_PEERS_MAX];
     char peer_names[RUEDA_PEERS_MAX][RUEDA_PEER_NAME]; /* in the table */
     int peer_count;
-    struct rueda_bench_host hosts[RUEDA_HOSTS_MAX]; /* ranks in their order */
-    int host_count;         /* 0: all ranks are on this host */
-    const char *hosts_text; /* the list as it was given */
-    const char *rsh;        /* what starts commands on hosts, or NULL */
-    const char *json;       /* NULL: none */
+    struct rueda_bench_host
+        hosts[RUEDA_BENCH_MOST_HOSTS]; /* ranks in their order */
+    int host_count;                    /* 0: all ranks are on this host */
+    const char *hosts_text;            /* the list as it was given */
+    const char *rsh;  /* what starts commands on hosts, or NULL */
+    const char *json; /* NULL: none */
     bool is_tune;
     const char *tune_file; /* NULL: standard output */
     bool is_help;

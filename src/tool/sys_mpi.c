@@ -18,7 +18,7 @@
 
 typedef uintptr_t handle;
 
-struct mpi_calls {
+struct mpi_functions {
     int (*init)(int *argc, char ***argv);
     int (*finalize)(void);
     int (*comm_rank)(handle comm, int *rank);
@@ -40,30 +40,30 @@ static const struct {
     const char *name;
     size_t offset;
 } names[] = {
-    {"MPI_Init", offsetof(struct mpi_calls, init)},
-    {"MPI_Finalize", offsetof(struct mpi_calls, finalize)},
-    {"MPI_Comm_rank", offsetof(struct mpi_calls, comm_rank)},
-    {"MPI_Comm_size", offsetof(struct mpi_calls, comm_size)},
+    {"MPI_Init", offsetof(struct mpi_functions, init)},
+    {"MPI_Finalize", offsetof(struct mpi_functions, finalize)},
+    {"MPI_Comm_rank", offsetof(struct mpi_functions, comm_rank)},
+    {"MPI_Comm_size", offsetof(struct mpi_functions, comm_size)},
     {"MPI_Get_library_version",
-     offsetof(struct mpi_calls, get_library_version)},
-    {"MPI_Barrier", offsetof(struct mpi_calls, barrier)},
-    {"MPI_Allreduce", offsetof(struct mpi_calls, allreduce)},
-    {"MPI_Allgather", offsetof(struct mpi_calls, allgather)},
-    {"MPI_Bcast", offsetof(struct mpi_calls, bcast)},
-    {"MPI_Alltoall", offsetof(struct mpi_calls, alltoall)},
+     offsetof(struct mpi_functions, get_library_version)},
+    {"MPI_Barrier", offsetof(struct mpi_functions, barrier)},
+    {"MPI_Allreduce", offsetof(struct mpi_functions, allreduce)},
+    {"MPI_Allgather", offsetof(struct mpi_functions, allgather)},
+    {"MPI_Bcast", offsetof(struct mpi_functions, bcast)},
+    {"MPI_Alltoall", offsetof(struct mpi_functions, alltoall)},
     {"MPI_Reduce_scatter_block",
-     offsetof(struct mpi_calls, reduce_scatter_block)},
+     offsetof(struct mpi_functions, reduce_scatter_block)},
 };
 
 /* Where a handle is: a symbol of Open MPI's, a number of MPICH's. No symbol:
  * MPI has no such thing. */
-struct mpi_place {
+struct mpi_constant {
     const char *symbol;
     unsigned number;
 };
 
-static const struct mpi_place world = {"ompi_mpi_comm_world", 0x44000000};
-static const struct mpi_place types[RUEDA_DTYPE_COUNT] = {
+static const struct mpi_constant world = {"ompi_mpi_comm_world", 0x44000000};
+static const struct mpi_constant types[RUEDA_DTYPE_COUNT] = {
     [RUEDA_UINT8] = {"ompi_mpi_uint8_t", 0x4c00013b},
     [RUEDA_INT8] = {"ompi_mpi_int8_t", 0x4c000137},
     [RUEDA_UINT16] = {"ompi_mpi_uint16_t", 0x4c00023c},
@@ -73,7 +73,7 @@ static const struct mpi_place types[RUEDA_DTYPE_COUNT] = {
     [RUEDA_FLOAT32] = {"ompi_mpi_float", 0x4c00040a},
     [RUEDA_FLOAT64] = {"ompi_mpi_double", 0x4c00080b},
 };
-static const struct mpi_place reductions[RUEDA_REDUCTION_COUNT] = {
+static const struct mpi_constant reductions[RUEDA_REDUCTION_COUNT] = {
     [RUEDA_SUM] = {"ompi_mpi_op_sum", 0x58000003},
     [RUEDA_MIN] = {"ompi_mpi_op_min", 0x58000002},
     [RUEDA_MAX] = {"ompi_mpi_op_max", 0x58000001},
@@ -84,7 +84,7 @@ struct mpi_rank {
     struct rueda_system super;
     bool is_openmpi;
     void *library;
-    struct mpi_calls calls;
+    struct mpi_functions mpi;
     handle world;
     const void *in_place;
 
@@ -103,13 +103,13 @@ static struct mpi_rank *rank_of(struct rueda_system *system)
 }
 
 /* 0: there is none. */
-static handle find(struct mpi_rank *self, const struct mpi_place *place)
+static handle find(struct mpi_rank *self, const struct mpi_constant *constant)
 {
-    if (place->symbol == NULL)
+    if (constant->symbol == NULL)
         return 0;
     if (self->is_openmpi)
-        return (handle)dlsym(self->library, place->symbol);
-    return place->number;
+        return (handle)dlsym(self->library, constant->symbol);
+    return constant->number;
 }
 
 static bool is_well(struct mpi_rank *self, int code, const char *what)
@@ -154,7 +154,7 @@ static bool prepare(struct rueda_system *system, const struct rueda_case *work,
 /* One call of MPI. Returns its error code. */
 static int run_op(struct mpi_rank *self, unsigned iteration)
 {
-    const struct mpi_calls *mpi = &self->calls;
+    const struct mpi_functions *mpi = &self->mpi;
 
     switch (self->op) {
     case RUEDA_BENCH_ALLREDUCE:
@@ -194,14 +194,14 @@ static bool barrier(struct rueda_system *system)
 {
     struct mpi_rank *self = rank_of(system);
 
-    return is_well(self, self->calls.barrier(self->world), "barrier");
+    return is_well(self, self->mpi.barrier(self->world), "barrier");
 }
 
 static void close_rank(struct rueda_system *system)
 {
     struct mpi_rank *self = rank_of(system);
 
-    self->calls.finalize();
+    self->mpi.finalize();
     /* The library stays open: its threads may still be leaving it. */
     free(self);
 }
@@ -235,7 +235,7 @@ static void *open_library(bool is_openmpi, struct rueda_text *words)
 
 /* MPI is loaded at run time, so the tool needs none to be built; each call is
  * found by name. */
-static bool find_calls(struct mpi_rank *self, struct rueda_text *words)
+static bool find_functions(struct mpi_rank *self, struct rueda_text *words)
 {
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         void *call = dlsym(self->library, names[i].name);
@@ -244,7 +244,7 @@ static bool find_calls(struct mpi_rank *self, struct rueda_text *words)
             rueda_text_set(words, "the MPI library has no %s", names[i].name);
             return false;
         }
-        memcpy((char *)&self->calls + names[i].offset, &call, sizeof(call));
+        memcpy((char *)&self->mpi + names[i].offset, &call, sizeof(call));
     }
     self->world = find(self, &world);
     /* MPI_IN_PLACE is a number in both.
@@ -259,10 +259,10 @@ static bool join(struct mpi_rank *self, struct rueda_text *words)
     char version[8192]; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH */
     int len = 0;
 
-    if (self->calls.init(NULL, NULL) != 0 ||
-        self->calls.comm_rank(self->world, &self->super.rank) != 0 ||
-        self->calls.comm_size(self->world, &self->super.size) != 0 ||
-        self->calls.get_library_version(version, &len) != 0) {
+    if (self->mpi.init(NULL, NULL) != 0 ||
+        self->mpi.comm_rank(self->world, &self->super.rank) != 0 ||
+        self->mpi.comm_size(self->world, &self->super.size) != 0 ||
+        self->mpi.get_library_version(version, &len) != 0) {
         rueda_text_set(words, "MPI_Init failed");
         return false;
     }
@@ -292,7 +292,7 @@ struct rueda_system *rueda_system_mpi(const char *flavour,
     self->library = open_library(self->is_openmpi, words);
     if (self->library == NULL)
         goto err_free;
-    if (!find_calls(self, words) || !join(self, words))
+    if (!find_functions(self, words) || !join(self, words))
         goto err_free;
     return &self->super;
 

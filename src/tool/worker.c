@@ -34,7 +34,7 @@ static void release(struct rueda_bench_worker *worker)
 
 /* Make buffers for a case and fill them. */
 static void prepare(struct rueda_bench_worker *worker,
-                    const struct rueda_command *command,
+                    const struct rueda_control_command *command,
                     struct rueda_reply *reply)
 {
     struct rueda_system *system = worker->system;
@@ -86,7 +86,8 @@ static bool run_batch(struct rueda_bench_worker *worker, unsigned iterations,
 /* The last barrier lets every rank finish what others need of it before it
  * blocks in recv(), where it makes no progress. */
 static void run(struct rueda_bench_worker *worker,
-                const struct rueda_command *command, struct rueda_reply *reply)
+                const struct rueda_control_command *command,
+                struct rueda_reply *reply)
 {
     struct rueda_system *system = worker->system;
     bool is_well = true;
@@ -117,7 +118,8 @@ static bool get_copy_buffers(struct rueda_bench_worker *worker)
 
 /* memcpy of the same bytes, on all ranks at the same time. */
 static void copy(struct rueda_bench_worker *worker,
-                 const struct rueda_command *command, struct rueda_reply *reply)
+                 const struct rueda_control_command *command,
+                 struct rueda_reply *reply)
 {
     /* Called through a pointer that could change, so that it is called. */
     void *(*volatile call)(void *, const void *, size_t) = memcpy;
@@ -146,7 +148,7 @@ static void copy(struct rueda_bench_worker *worker,
 }
 
 static void probe(struct rueda_bench_worker *worker,
-                  const struct rueda_command *command,
+                  const struct rueda_control_command *command,
                   struct rueda_reply *reply)
 {
     struct rueda_probe_result result;
@@ -165,7 +167,7 @@ static void probe(struct rueda_bench_worker *worker,
 
 /* Carry out one command of the coordinator and fill in the reply. */
 void rueda_bench_worker_do(struct rueda_bench_worker *worker,
-                           const struct rueda_command *command,
+                           const struct rueda_control_command *command,
                            struct rueda_reply *out_reply)
 {
     const double start = rueda_tool_clock();
@@ -175,19 +177,19 @@ void rueda_bench_worker_do(struct rueda_bench_worker *worker,
     out_reply->rank = worker->system->rank;
     rueda_placing_apply(worker->system->rank, worker->placing);
     switch (command->kind) {
-    case RUEDA_COMMAND_PREPARE:
+    case RUEDA_CONTROL_PREPARE:
         prepare(worker, command, out_reply);
         break;
-    case RUEDA_COMMAND_RUN:
+    case RUEDA_CONTROL_RUN:
         run(worker, command, out_reply);
         break;
-    case RUEDA_COMMAND_COPY:
+    case RUEDA_CONTROL_COPY:
         copy(worker, command, out_reply);
         break;
-    case RUEDA_COMMAND_PROBE:
+    case RUEDA_CONTROL_PROBE:
         probe(worker, command, out_reply);
         break;
-    case RUEDA_COMMAND_QUIT:
+    case RUEDA_CONTROL_QUIT:
         break;
     }
     out_reply->wall = rueda_tool_clock() - start;

@@ -23,7 +23,7 @@ struct rueda_bench_worker {
 /* Do one command and write its reply. Ranks must be given the same commands in
  * the same order. */
 void rueda_bench_worker_do(struct rueda_bench_worker *worker,
-                           const struct rueda_command *command,
+                           const struct rueda_control_command *command,
                            struct rueda_reply *out_reply);
 
 /* Free the buffers. */

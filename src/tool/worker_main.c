@@ -16,7 +16,7 @@
 #include "tool/placing.h"
 #include "tool/worker.h"
 
-struct worker_place {
+struct worker_spec {
     const char *socket;
     int crew;
     const char *system;
@@ -27,13 +27,13 @@ struct worker_place {
 };
 
 /* Tell the coordinator which rank is there, or why it is not. */
-static bool greet(int fd, const struct worker_place *place,
+static bool greet(int fd, const struct worker_spec *spec,
                   const struct rueda_system *system,
                   const struct rueda_text *words)
 {
     struct rueda_hello hello = {
-        .crew = place->crew,
-        .rank = system != NULL ? system->rank : place->rank,
+        .crew = spec->crew,
+        .rank = system != NULL ? system->rank : spec->rank,
         .is_ok = system != NULL,
     };
 
@@ -45,21 +45,21 @@ static bool greet(int fd, const struct worker_place *place,
 }
 
 /* Do commands until the coordinator says quit, or is gone. */
-static int serve(int fd, const struct worker_place *place,
+static int serve(int fd, const struct worker_spec *spec,
                  struct rueda_system *system)
 {
     struct rueda_bench_worker worker = {.system = system,
-                                        .placing = place->placing};
-    struct rueda_command command;
+                                        .placing = spec->placing};
+    struct rueda_control_command command;
     struct rueda_reply reply;
     int code = EXIT_FAILURE;
 
     while (rueda_control_recv(fd, &command, sizeof(command))) {
         rueda_bench_worker_do(&worker, &command, &reply);
-        if (command.kind == RUEDA_COMMAND_QUIT)
+        if (command.kind == RUEDA_CONTROL_QUIT)
             code = EXIT_SUCCESS;
         if (!rueda_control_send(fd, &reply, sizeof(reply)) ||
-            command.kind == RUEDA_COMMAND_QUIT)
+            command.kind == RUEDA_CONTROL_QUIT)
             break;
     }
     rueda_bench_worker_fini(&worker);
@@ -68,10 +68,10 @@ static int serve(int fd, const struct worker_place *place,
 
 /* One rank from beginning to end; system is taken, NULL: it failed with these
  * words. */
-static int be_rank(const struct worker_place *place,
-                   struct rueda_system *system, const struct rueda_text *words)
+static int be_rank(const struct worker_spec *spec, struct rueda_system *system,
+                   const struct rueda_text *words)
 {
-    const int fd = rueda_control_connect(place->socket);
+    const int fd = rueda_control_connect(spec->socket);
     int code = EXIT_FAILURE;
 
     if (fd < 0)
@@ -79,8 +79,8 @@ static int be_rank(const struct worker_place *place,
                 "rueda: bench worker cannot reach its coordinator: "
                 "%s\n",
                 strerror(errno));
-    else if (greet(fd, place, system, words) && system != NULL)
-        code = serve(fd, place, system);
+    else if (greet(fd, spec, system, words) && system != NULL)
+        code = serve(fd, spec, system);
     /* Without a coordinator close() waits for no one. */
     if (system != NULL && code == EXIT_SUCCESS)
         system->ops->close(system);
@@ -91,7 +91,7 @@ static int be_rank(const struct worker_place *place,
 
 struct thread {
     pthread_t id;
-    const struct worker_place *place;
+    const struct worker_spec *spec;
     rueda_ctx *ctx;
     int code;
 };
@@ -102,7 +102,7 @@ static void *thread_main(void *arg)
     struct rueda_text words = {""};
     struct rueda_system *system = rueda_system_adopt(thread->ctx, &words);
 
-    thread->code = be_rank(thread->place, system, &words);
+    thread->code = be_rank(thread->spec, system, &words);
     return NULL;
 }
 
@@ -130,12 +130,12 @@ static int start_threads(struct thread *threads, int count)
 }
 
 /* All ranks are threads of this process. */
-static int be_threads(const struct worker_place *place)
+static int be_threads(const struct worker_spec *spec)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
     struct rueda_text words = {""};
-    struct thread *threads = calloc((size_t)place->size, sizeof(*threads));
-    rueda_ctx **ctx = calloc((size_t)place->size, sizeof(rueda_ctx *));
+    struct thread *threads = calloc((size_t)spec->size, sizeof(*threads));
+    rueda_ctx **ctx = calloc((size_t)spec->size, sizeof(rueda_ctx *));
     char error[384] = "";
     rueda_status status = RUEDA_ERR_NOMEM;
     int code = EXIT_FAILURE;
@@ -143,40 +143,39 @@ static int be_threads(const struct worker_place *place)
     args.error = error;
     args.error_bytes = sizeof(error);
     if (threads != NULL && ctx != NULL)
-        status = rueda_init_threads(place->size, &args, ctx);
+        status = rueda_init_threads(spec->size, &args, ctx);
     if (status == RUEDA_OK) {
-        for (int i = 0; i < place->size; i++)
-            threads[i] = (struct thread){.place = place, .ctx = ctx[i]};
-        code = start_threads(threads, place->size);
+        for (int i = 0; i < spec->size; i++)
+            threads[i] = (struct thread){.spec = spec, .ctx = ctx[i]};
+        code = start_threads(threads, spec->size);
     } else {
         rueda_text_set(&words, "%s%s%s", rueda_status_str(status),
                        error[0] != '\0' ? ": " : "", error);
-        be_rank(place, NULL, &words);
+        be_rank(spec, NULL, &words);
     }
     free(ctx);
     free(threads);
     return code;
 }
 
-static int be_process(const struct worker_place *place)
+static int be_process(const struct worker_spec *spec)
 {
     struct rueda_text words = {""};
     struct rueda_system *system;
 
-    if (strcmp(place->system, "rueda") == 0)
-        system =
-            rueda_system_rueda(place->rank, place->size, place->job, &words);
-    else if (strcmp(place->system, "raw") == 0)
-        system = rueda_system_raw(place->rank, atoi(place->job), &words);
+    if (strcmp(spec->system, "rueda") == 0)
+        system = rueda_system_rueda(spec->rank, spec->size, spec->job, &words);
+    else if (strcmp(spec->system, "raw") == 0)
+        system = rueda_system_raw(spec->rank, atoi(spec->job), &words);
     else
-        system = rueda_system_mpi(place->system, &words);
-    return be_rank(place, system, &words);
+        system = rueda_system_mpi(spec->system, &words);
+    return be_rank(spec, system, &words);
 }
 
 /* `rueda bench-worker`: what `rueda bench` starts. It is not for users. */
 int rueda_bench_worker_main(int argc, char **argv)
 {
-    struct worker_place place;
+    struct worker_spec spec;
 
     if (argc != 7) {
         fprintf(stderr, "rueda: bench-worker is started by rueda bench only\n");
@@ -184,7 +183,7 @@ int rueda_bench_worker_main(int argc, char **argv)
     }
     /* mpirun is the parent of its workers: they end with it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    place = (struct worker_place){
+    spec = (struct worker_spec){
         .socket = argv[0],
         .crew = atoi(argv[1]),
         .system = argv[2],
@@ -193,8 +192,8 @@ int rueda_bench_worker_main(int argc, char **argv)
         .job = argv[5],
         .placing = (rueda_placing)atoi(argv[6]),
     };
-    if (place.size < 1 || place.size > 4096)
+    if (spec.size < 1 || spec.size > 4096)
         return 2;
-    return strcmp(place.system, "threads") == 0 ? be_threads(&place)
-                                                : be_process(&place);
+    return strcmp(spec.system, "threads") == 0 ? be_threads(&spec)
+                                               : be_process(&spec);
 }

@@ -22,13 +22,13 @@ struct flight {
     struct record records[RECORDS];
 };
 
-_Static_assert(sizeof(struct flight) <= RUEDA_FLIGHT_BYTES,
+_Static_assert(sizeof(struct flight) <= RUEDA_SEGMENT_FLIGHT_BYTES,
                "the recorder is too large for its area");
 
 static struct flight *flight_of(const struct rueda_segment *segment, int member)
 {
     return (struct flight *)(segment->flights +
-                             (size_t)member * RUEDA_FLIGHT_BYTES);
+                             (size_t)member * RUEDA_SEGMENT_FLIGHT_BYTES);
 }
 
 #define STORE(field, value)                                                    \

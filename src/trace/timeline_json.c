@@ -113,7 +113,7 @@ static void put_time(struct rueda_timeline_json *self, struct event *event,
     put(event, ", \"ts\": %" PRId64 ".%03d", since / 1000, (int)(since % 1000));
 }
 
-static void put_place(struct event *event, uint32_t pid, int rank)
+static void put_ids(struct event *event, uint32_t pid, int rank)
 {
     put(event, ", \"pid\": %" PRIu32, pid);
     if (rank > 0)
@@ -129,7 +129,7 @@ static void introduce(struct rueda_timeline_json *self, uint32_t pid,
 
     start_event(self, &event, "M");
     put(&event, ", \"name\": \"process_name\"");
-    put_place(&event, pid, 0);
+    put_ids(&event, pid, 0);
     put(&event, ", \"args\": {\"name\": ");
     put_string(&event, name, len);
     put(&event, "}");
@@ -137,7 +137,7 @@ static void introduce(struct rueda_timeline_json *self, uint32_t pid,
 
     start_event(self, &event, "M");
     put(&event, ", \"name\": \"process_sort_index\"");
-    put_place(&event, pid, 0);
+    put_ids(&event, pid, 0);
     put(&event, ", \"args\": {\"sort_index\": %" PRIu32 "}", pid);
     emit(self, &event);
 }
@@ -149,7 +149,7 @@ static void introduce_rank(struct rueda_timeline_json *self, uint32_t pid,
 
     start_event(self, &event, "M");
     put(&event, ", \"name\": \"thread_name\"");
-    put_place(&event, pid, rank);
+    put_ids(&event, pid, rank);
     put(&event, ", \"args\": {\"name\": \"rank %d\"}", rank);
     emit(self, &event);
 }
@@ -206,7 +206,7 @@ static void add_end(struct rueda_timeline_json *self, int rank,
     line->depth--;
     start_event(self, &event, "E");
     put_time(self, &event, record->time_ns);
-    put_place(&event, line->pid, rank);
+    put_ids(&event, line->pid, rank);
     if (has_shape) {
         put(&event, ", \"args\": {\"dtype\": \"%s\", \"shape\": \"[",
             rueda_dtype_str(record->dtype));
@@ -235,7 +235,7 @@ static void add_begin(struct rueda_timeline_json *self, int rank,
     put(&event, ", \"name\": \"%s\"",
         rueda_timeline_activity_str(record->activity));
     put_time(self, &event, record->time_ns);
-    put_place(&event, line->pid, rank);
+    put_ids(&event, line->pid, rank);
     emit(self, &event);
 }
 
@@ -248,7 +248,7 @@ static void add_arrival(struct rueda_timeline_json *self, int rank,
     start_event(self, &event, "X");
     put(&event, ", \"name\": \"%d\"", record->rank);
     put_time(self, &event, record->time_ns);
-    put_place(&event, line->pid, rank);
+    put_ids(&event, line->pid, rank);
     put(&event, ", \"dur\": 0");
     emit(self, &event);
 }
@@ -262,7 +262,7 @@ static void add_cycle(struct rueda_timeline_json *self, int rank,
     put(&event, ", \"name\": \"CYCLE_START\"");
     put_time(self, &event, record->time_ns);
     if (rank > 0)
-        put_place(&event, 0, rank);
+        put_ids(&event, 0, rank);
     put(&event, ", \"s\": \"g\"");
     emit(self, &event);
 }
@@ -326,7 +326,7 @@ void rueda_timeline_json_end(struct rueda_timeline_json *self, uint64_t lost)
         start_event(self, &event, "i");
         put(&event, ", \"name\": \"LOST_EVENTS\"");
         put_time(self, &event, self->last_ns);
-        put_place(&event, 0, rank);
+        put_ids(&event, 0, rank);
         put(&event, ", \"s\": \"g\", \"args\": {\"count\": %" PRIu64 "}",
             self->speakers[rank].lost);
         emit(self, &event);

@@ -17,7 +17,7 @@ struct rueda_timeline_names {
     struct rueda_timeline_name *names; /* [count] of room, number 1 first */
     uint32_t count;
     uint32_t room;
-    uint32_t *slots; /* [2 x room] numbers, by hash; 0: free */
+    uint32_t *buckets; /* [2 x room] numbers, by hash; 0: free */
 };
 
 /* The number of a text; a new one is count afterwards. 0: there are

@@ -19,7 +19,7 @@ rueda_status rueda_mesh_init(struct rueda_mesh *mesh, int rank, int size,
     mesh->owner = owner;
     mesh->open_count = 0;
     mesh->term = 0;
-    mesh->memory = RUEDA_MEMORY_HOST;
+    mesh->memory = RUEDA_MEMKIND_HOST;
     mesh->next_asked = 0;
     mesh->parent = NULL;
     mesh->ranks = NULL;

@@ -32,7 +32,7 @@ struct rueda_tag {
 };
 
 /* The sequence of messages about operations that do not belong to one. */
-#define RUEDA_CONTROL_SEQUENCE UINT64_MAX
+#define RUEDA_TAG_CONTROL UINT64_MAX
 
 static inline bool rueda_tag_equal(struct rueda_tag a, struct rueda_tag b)
 {

@@ -40,7 +40,7 @@ static void connect_all(struct pair *pair, int streams)
 }
 
 static void open_wire(struct pair *pair, const char *host, int streams,
-                      rueda_encrypt_choice encrypt)
+                      rueda_config_encrypt encrypt)
 {
     struct wire *wire = calloc(1, sizeof(*wire));
     struct rueda_text error = {{0}};
@@ -97,7 +97,7 @@ static void open_sealed(struct pair *pair)
     open_wire(pair, "127.0.0.1:0", 3, RUEDA_ENCRYPT_ALWAYS);
     ep = (struct rueda_tcp_ep *)pair->a;
     for (int i = 0; i < ep->stream_count; i++)
-        assert_non_null(ep->streams[i].cover);
+        assert_non_null(ep->streams[i].sealing);
 }
 
 static void open_proven(struct pair *pair)
@@ -107,7 +107,7 @@ static void open_proven(struct pair *pair)
     open_wire(pair, "127.0.0.1:0", 2, RUEDA_ENCRYPT_AUTHENTICATE);
     ep = (struct rueda_tcp_ep *)pair->a;
     for (int i = 0; i < ep->stream_count; i++)
-        assert_true(ep->streams[i].cover->out.is_open);
+        assert_true(ep->streams[i].sealing->out.is_open);
 }
 
 static void close_wire(struct pair *pair)

@@ -17,7 +17,7 @@ static void check_model(const struct rueda_model *model)
     must(model->batch > 0.0 && model->compute_ns >= 0.0);
     must(memchr(model->name, '\0', sizeof(model->name)) != NULL);
     for (int i = 0; i < model->gradient_count; i++) {
-        const struct rueda_gradient *gradient = &model->gradients[i];
+        const struct rueda_model_gradient *gradient = &model->gradients[i];
 
         must(gradient->count > 0);
         must(memchr(gradient->name, '\0', sizeof(gradient->name)) != NULL);

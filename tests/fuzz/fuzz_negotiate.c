@@ -115,7 +115,7 @@ static void read_decisions(struct rueda_negotiator *self)
         if (decision->items[i].request != NULL)
             must(decision->items[i].request->dims <= RUEDA_MAX_DIMS);
     if (decision->kind == RUEDA_DECIDED_ERROR)
-        must(strlen(decision->words) <= RUEDA_TEXT_MOST);
+        must(strlen(decision->words) <= RUEDA_OUT_TEXT_MOST);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

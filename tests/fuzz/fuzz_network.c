@@ -31,8 +31,8 @@ static void try_text(const char *text)
 
 static void try_all(const uint8_t *data, size_t size)
 {
-    struct rueda_topology_place places[SIZE] = {{.host = 0}, {.host = 1}};
-    const struct rueda_topology topology = {.size = SIZE, .places = places};
+    struct rueda_topology_row rows[SIZE] = {{.host = 0}, {.host = 1}};
+    const struct rueda_topology topology = {.size = SIZE, .rows = rows};
     struct rueda_key key = {.bytes = {1}, .present = true};
     const struct rueda_tcp_args args = {
         .size = SIZE, .key = &key, .streams = 1};

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct rueda_object_place place = {
+    const struct rueda_object_id id = {
         .purpose = 1, .sender = 2, .set = 0, .sequence = 3, .name = "state"};
     const struct rueda_key secret = {.bytes = {9}, .present = true};
     struct fuzz_input input = {data, size};
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t len = 0;
 
     must(rueda_object_key(&secret, "job", 3, &key) == RUEDA_OK);
-    must(rueda_object_seal(&key, &place, input.data, input.size, head) ==
+    must(rueda_object_seal(&key, &id, input.data, input.size, head) ==
          RUEDA_OK);
     if (choice == 255) {
         memset(head, 0, sizeof(head));
@@ -30,10 +30,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (!is_right && choice != 255)
         head[choice % sizeof(head)] ^= (unsigned char)(1 + choice / 128);
-    must((rueda_object_length(&key, &place, head, &len) == RUEDA_OK) ==
-         is_right);
+    must((rueda_object_length(&key, &id, head, &len) == RUEDA_OK) == is_right);
     must(len == (is_right ? input.size : 0));
-    must((rueda_object_check(&key, &place, head, input.data, input.size) ==
+    must((rueda_object_check(&key, &id, head, input.data, input.size) ==
           RUEDA_OK) == is_right);
     return 0;
 }

@@ -30,7 +30,7 @@ static void try_rank(const uint8_t *data, size_t size)
 static void try_decision(const char *decision)
 {
     struct rueda_config config = {.rank = 0};
-    char again[RUEDA_DECISION_BYTES];
+    char again[RUEDA_ROLLCALL_DECISION_BYTES];
     struct rueda_text error = {{0}};
 
     if (rueda_agreement_heed(decision, &config) == RUEDA_OK) {

@@ -40,7 +40,7 @@ static void check_written(const struct rueda_select *select)
 static void check_choice(const struct rueda_select *select, rueda_kind kind,
                          size_t bytes, int ranks)
 {
-    struct rueda_mesh mesh = {.size = ranks, .memory = RUEDA_MEMORY_HOST};
+    struct rueda_mesh mesh = {.size = ranks, .memory = RUEDA_MEMKIND_HOST};
     struct rueda_place place = {.mesh = &mesh,
                                 .device = rueda_device_default("auto")};
     struct rueda_coll coll = {.kind = kind,

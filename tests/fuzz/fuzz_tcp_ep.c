@@ -29,11 +29,11 @@ struct world {
     struct rueda_tcp_hub *hub;
     struct rueda_ep *ep;
     struct fuzz_stream streams[STREAMS];
-    bool is_stuck[STREAMS];                  /* a frame was sent in part only */
-    struct rueda_tcp_cover *covers[STREAMS]; /* the peer's */
-    unsigned char flaw;                      /* of a seal */
-    unsigned sealed;                         /* frames, so far */
-    uint64_t number;                         /* of the next piece */
+    bool is_stuck[STREAMS]; /* a frame was sent in part only */
+    struct rueda_tcp_sealing *sealings[STREAMS]; /* the peer's */
+    unsigned char flaw;                          /* of a seal */
+    unsigned sealed;                             /* frames, so far */
+    uint64_t number;                             /* of the next piece */
     struct request requests[REQUESTS];
     int count;
 };
@@ -55,17 +55,17 @@ static void open_stream(struct world *world, int i, rueda_tcp_shield shield)
                                                     RUEDA_CHACHA20_POLY1305};
     const struct rueda_key session = {.bytes = {7}, .present = true};
     struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)world->ep;
-    struct rueda_tcp_cover *cover = NULL;
+    struct rueda_tcp_sealing *sealing = NULL;
     int fds[2];
 
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
                     fds) == 0);
     world->streams[i] = (struct fuzz_stream){fds[0], fds[1]};
-    must(rueda_tcp_cover_new(&ciphers, protection, &session, RUEDA_ACCEPTOR,
-                             &cover) == RUEDA_OK &&
-         rueda_tcp_cover_new(&ciphers, protection, &session, RUEDA_INITIATOR,
-                             &world->covers[i]) == RUEDA_OK);
-    must(rueda_tcp_stream_open(&ep->streams[i], fds[0], cover) == RUEDA_OK);
+    must(rueda_tcp_sealing_new(&ciphers, protection, &session, RUEDA_ACCEPTOR,
+                               &sealing) == RUEDA_OK &&
+         rueda_tcp_sealing_new(&ciphers, protection, &session, RUEDA_INITIATOR,
+                               &world->sealings[i]) == RUEDA_OK);
+    must(rueda_tcp_stream_open(&ep->streams[i], fds[0], sealing) == RUEDA_OK);
     ep->stream_count++;
 }
 
@@ -98,8 +98,8 @@ static struct rueda_tag tag_of(const uint8_t *step)
 {
     const uint64_t number = step[2] % 4;
 
-    return (struct rueda_tag){.sequence = number == 3 ? RUEDA_CONTROL_SEQUENCE
-                                                      : number};
+    return (struct rueda_tag){.sequence =
+                                  number == 3 ? RUEDA_TAG_CONTROL : number};
 }
 
 static void ask(struct world *world, const uint8_t *step, bool is_receive)
@@ -143,15 +143,15 @@ static bool push_frame(struct world *world, int stream,
                        const struct rueda_tcp_frame *frame, const void *piece,
                        size_t bytes)
 {
-    struct rueda_tcp_cover *cover = world->covers[stream];
-    const bool is_whole = cover->shield == RUEDA_TCP_SEALED;
+    struct rueda_tcp_sealing *sealing = world->sealings[stream];
+    const bool is_whole = sealing->shield == RUEDA_TCP_SEALED;
     size_t len;
 
-    must(rueda_tcp_cover_close(cover, frame, bytes > 0 ? piece : NULL, &len) ==
-         RUEDA_OK);
+    must(rueda_tcp_sealing_close(sealing, frame, bytes > 0 ? piece : NULL,
+                                 &len) == RUEDA_OK);
     if (world->sealed++ % 3 == 2)
-        cover->frame[len - 1] ^= world->flaw;
-    return push(world, stream, cover->frame, len) &&
+        sealing->frame[len - 1] ^= world->flaw;
+    return push(world, stream, sealing->frame, len) &&
            (is_whole || push(world, stream, piece, bytes));
 }
 
@@ -205,7 +205,7 @@ static void close_world(struct world *world)
         turn(world);
     for (int i = 0; i < STREAMS; i++) {
         close(world->streams[i].theirs);
-        rueda_tcp_cover_free(world->covers[i]);
+        rueda_tcp_sealing_free(world->sealings[i]);
     }
     rueda_ep_progress(world->ep);
     rueda_ep_close(world->ep);

@@ -21,18 +21,18 @@ static void try_record(const uint8_t *data, size_t size)
     must(memcmp(again, data, size) == 0);
 }
 
-static void check_place(const struct rueda_topology *topology, int rank)
+static void check_seat(const struct rueda_topology *topology, int rank)
 {
-    const struct rueda_topology_place *place = &topology->places[rank];
+    const struct rueda_topology_row *row = &topology->rows[rank];
     const struct rueda_topology_host *host;
 
-    must(place->host >= 0 && place->host < topology->host_count);
-    host = &topology->hosts[place->host];
-    must(place->index >= 0 && place->index < host->size);
-    must(host->first <= rank && (place->index > 0 || host->first == rank));
-    must(place->local_rank >= 0 && place->local_rank < place->local_size);
-    must(place->cross_rank >= 0 && place->cross_rank < place->cross_size);
-    must(place->cross_size <= topology->size);
+    must(row->host >= 0 && row->host < topology->host_count);
+    host = &topology->hosts[row->host];
+    must(row->index >= 0 && row->index < host->size);
+    must(host->first <= rank && (row->index > 0 || host->first == rank));
+    must(row->local_rank >= 0 && row->local_rank < row->local_size);
+    must(row->cross_rank >= 0 && row->cross_rank < row->cross_size);
+    must(row->cross_size <= topology->size);
 }
 
 static void check_table(const struct rueda_topology *topology)
@@ -50,7 +50,7 @@ static void check_table(const struct rueda_topology *topology)
     }
     must(ranks == topology->size);
     for (int i = 0; i < topology->size; i++)
-        check_place(topology, i);
+        check_seat(topology, i);
 }
 
 static void try_table(const uint8_t *data, size_t size)

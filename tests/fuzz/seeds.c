@@ -11,7 +11,7 @@
 #include "base/config.h"
 #include "fuzz/fuzz.h"
 #include "job/business_card.h"
-#include "job/place.h"
+#include "job/rendezvous.h"
 #include "job/rollcall.h"
 #include "job/store/wire.h"
 #include "job/topology.h"
@@ -563,21 +563,21 @@ static void save_card(const char *name, bool has_key)
 
 static void save_place(void)
 {
-    const struct rueda_term_place place = {.term = 7,
-                                           .rank = 4,
-                                           .size = 6,
-                                           .local_rank = 1,
-                                           .local_size = 3,
-                                           .cross_size = 2};
-    const struct rueda_news news = {.term = 7, .flags = 3};
+    const struct rueda_rendezvous_ranks place = {.term = 7,
+                                                 .rank = 4,
+                                                 .size = 6,
+                                                 .local_rank = 1,
+                                                 .local_size = 3,
+                                                 .cross_size = 2};
+    const struct rueda_rendezvous_change change = {.term = 7, .flags = 3};
     unsigned char bytes[1 + RUEDA_TEXT_BYTES];
 
-    rueda_place_write(&place, bytes);
-    save("place", "place", bytes, RUEDA_PLACE_BYTES);
-    save("place", "refusal", bytes,
-         rueda_place_write_refusal("not any more", bytes));
-    rueda_news_write(&news, bytes);
-    save("place", "news", bytes, RUEDA_NEWS_BYTES);
+    rueda_rendezvous_write(&place, bytes);
+    save("rendezvous", "ranks", bytes, RUEDA_RENDEZVOUS_BYTES);
+    save("rendezvous", "refusal", bytes,
+         rueda_rendezvous_write_refusal("not any more", bytes));
+    rueda_rendezvous_change_write(&change, bytes);
+    save("rendezvous", "change", bytes, RUEDA_RENDEZVOUS_CHANGE_BYTES);
 }
 
 /* ---- The launcher's frames ---------------------------------------------- */

@@ -147,10 +147,10 @@ static int many_lives(struct test_rank *me)
 
 static void a_thousand_lives_leak_nothing(void **state)
 {
-    const struct rank_place *place = *state;
+    const struct rank_setup *setup = *state;
     struct processes processes;
 
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
     processes_start(&processes, 2, processes_by_self, many_lives, NULL);
     unsetenv("RUEDA_TRANSPORT");
     assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);

@@ -25,7 +25,7 @@ static volatile int64_t *time_of_death(struct test_rank *me)
     return (volatile int64_t *)me->board->room;
 }
 
-struct plan {
+struct death {
     struct coll_what what;
     const char *how; /* what the others should say of it */
     void (*go)(struct test_rank *me);
@@ -108,22 +108,22 @@ static int check_words(struct test_rank *me, const char *how)
 /* The victim goes while the others are blocked. */
 static int blocked(struct test_rank *me)
 {
-    const struct plan *plan = me->arg;
+    const struct death *death = me->arg;
     struct coll_run run;
     char words[160];
 
-    if (coll_prepare(me, &plan->what, &run) != 0 ||
+    if (coll_prepare(me, &death->what, &run) != 0 ||
         rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM) {
         rank_sleep_ms(100);
-        plan->go(me);
+        death->go(me);
     }
     if (rank_expect(me, rueda_run(me->ctx, &run.args), RUEDA_ERR_PEER_LOST,
-                    coll_describe(&plan->what, words, sizeof(words))) != 0)
+                    coll_describe(&death->what, words, sizeof(words))) != 0)
         return 1;
     coll_release(me, &run);
-    return check_words(me, plan->how);
+    return check_words(me, death->how);
 }
 
 static void *kill_soon(void *arg)
@@ -136,12 +136,12 @@ static void *kill_soon(void *arg)
 /* The victim goes while all are busy. */
 static int streaming(struct test_rank *me)
 {
-    const struct plan *plan = me->arg;
+    const struct death *death = me->arg;
     rueda_status status = RUEDA_OK;
     struct coll_run run;
     pthread_t killer;
 
-    if (coll_prepare(me, &plan->what, &run) != 0 ||
+    if (coll_prepare(me, &death->what, &run) != 0 ||
         rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM)
@@ -151,16 +151,16 @@ static int streaming(struct test_rank *me)
     if (rank_expect(me, status, RUEDA_ERR_PEER_LOST, "streaming") != 0)
         return 1;
     coll_release(me, &run);
-    return check_words(me, plan->how);
+    return check_words(me, death->how);
 }
 
-static void run_plan(const struct rank_place *place, rank_fn body,
-                     struct plan *plan, int code)
+static void run_death(const struct rank_setup *setup, rank_fn body,
+                      struct death *death, int code)
 {
     struct processes processes;
 
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
-    processes_start(&processes, RANKS, processes_join, body, plan);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
+    processes_start(&processes, RANKS, processes_join, body, death);
     unsetenv("RUEDA_TRANSPORT");
     processes.expected[VICTIM] = code;
     assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);
@@ -169,9 +169,9 @@ static void run_plan(const struct rank_place *place, rank_fn body,
 /* ---- Tests ----------------------------------------------------------- */
 
 /* Of the victim's own data, where only one rank's data matter. */
-static struct plan plan_for(int kind, size_t count)
+static struct death death_for(int kind, size_t count)
 {
-    return (struct plan){
+    return (struct death){
         .what = {.kind = (rueda_kind)kind,
                  .dtype = RUEDA_FLOAT32,
                  .count = count,
@@ -184,50 +184,50 @@ static struct plan plan_for(int kind, size_t count)
 static void a_death_is_named_by_all_who_wait_in_any_kind(void **state)
 {
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
-        struct plan few = plan_for(kind, 4);
-        struct plan many = plan_for(kind, 500000);
+        struct death few = death_for(kind, 4);
+        struct death many = death_for(kind, 500000);
 
-        run_plan(*state, blocked, &few, PROCESS_SIGNAL - SIGKILL);
-        run_plan(*state, blocked, &many, PROCESS_SIGNAL - SIGKILL);
+        run_death(*state, blocked, &few, PROCESS_SIGNAL - SIGKILL);
+        run_death(*state, blocked, &many, PROCESS_SIGNAL - SIGKILL);
     }
 }
 
 static void a_death_is_named_by_all_who_stream_in_any_kind(void **state)
 {
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
-        struct plan plan = plan_for(kind, 700001);
+        struct death death = death_for(kind, 700001);
 
-        run_plan(*state, streaming, &plan, PROCESS_SIGNAL - SIGKILL);
+        run_death(*state, streaming, &death, PROCESS_SIGNAL - SIGKILL);
     }
 }
 
 static void a_death_is_seen_although_a_child_lives_on(void **state)
 {
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
-        struct plan plan = plan_for(kind, 500000);
+        struct death death = death_for(kind, 500000);
 
-        plan.go = be_killed_with_a_child;
-        run_plan(*state, blocked, &plan, PROCESS_SIGNAL - SIGKILL);
+        death.go = be_killed_with_a_child;
+        run_death(*state, blocked, &death, PROCESS_SIGNAL - SIGKILL);
     }
 }
 
 static void an_exit_without_shutdown_counts_as_death(void **state)
 {
-    struct plan plan = plan_for(RUEDA_ALLREDUCE, 500000);
+    struct death death = death_for(RUEDA_ALLREDUCE, 500000);
 
-    plan.go = exit_without_shutdown;
-    run_plan(*state, blocked, &plan, 0);
+    death.go = exit_without_shutdown;
+    run_death(*state, blocked, &death, 0);
 }
 
 static void a_rank_that_shut_down_is_named_as_such(void **state)
 {
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
-        struct plan plan = plan_for(kind, 500000);
+        struct death death = death_for(kind, 500000);
 
-        plan.how = "shut down";
-        plan.go = shut_down;
+        death.how = "shut down";
+        death.go = shut_down;
         if (kind == RUEDA_ALLREDUCE || kind == RUEDA_BARRIER)
-            run_plan(*state, blocked, &plan, 0);
+            run_death(*state, blocked, &death, 0);
     }
 }
 
@@ -279,49 +279,49 @@ static void a_failure_ends_what_other_threads_wait_for(void **state)
 /* Those who see the death leave at once, and some see it later. */
 static int late_to_see(struct test_rank *me)
 {
-    const struct plan *plan = me->arg;
+    const struct death *death = me->arg;
 
     if (rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM)
-        plan->go(me);
+        death->go(me);
     if (me->rank == me->size - 1)
         rank_sleep_ms(300);
     if (rank_expect(me, rueda_barrier(me->ctx), RUEDA_ERR_PEER_LOST,
                     "barrier") != 0)
         return 1;
-    return check_words(me, plan->how);
+    return check_words(me, death->how);
 }
 
 static void those_who_left_because_of_a_death_are_not_blamed(void **state)
 {
-    struct plan plan = plan_for(RUEDA_BARRIER, 0);
+    struct death death = death_for(RUEDA_BARRIER, 0);
 
-    run_plan(*state, late_to_see, &plan, PROCESS_SIGNAL - SIGKILL);
+    run_death(*state, late_to_see, &death, PROCESS_SIGNAL - SIGKILL);
 }
 
 static void the_words_of_a_failure_reach_all(void **state)
 {
-    struct plan few = plan_for(RUEDA_ALLREDUCE, 4);
-    struct plan many = plan_for(RUEDA_ALLGATHER, 500000);
+    struct death few = death_for(RUEDA_ALLREDUCE, 4);
+    struct death many = death_for(RUEDA_ALLGATHER, 500000);
 
     few.how = "failed: ValueError: the loss is NaN while rank";
     few.go = say_why_and_exit;
     many.how = few.how;
     many.go = few.go;
-    run_plan(*state, blocked, &few, 3);
-    run_plan(*state, blocked, &many, 3);
-    run_plan(*state, late_to_see, &few, 3);
+    run_death(*state, blocked, &few, 3);
+    run_death(*state, blocked, &many, 3);
+    run_death(*state, late_to_see, &few, 3);
 }
 
 /* In a ring of messages most ranks have no dealings with the victim, only with
  * those who have; all fail nevertheless, and none has to shut down for it. */
 static int failed_and_stays(struct test_rank *me)
 {
-    const struct plan *plan = me->arg;
+    const struct death *death = me->arg;
     struct coll_run run;
 
-    if (coll_prepare(me, &plan->what, &run) != 0 ||
+    if (coll_prepare(me, &death->what, &run) != 0 ||
         rank_expect(me, rueda_barrier(me->ctx), RUEDA_OK, "barrier") != 0)
         return 1;
     if (me->rank == VICTIM) {
@@ -347,9 +347,9 @@ static void a_failure_spreads_to_those_who_wait_for_the_failed(void **state)
     static const rueda_kind kinds[] = {RUEDA_ALLREDUCE, RUEDA_ALLGATHER};
 
     for (size_t i = 0; i < 2; i++) {
-        struct plan plan = plan_for((int)kinds[i], 500000);
+        struct death death = death_for((int)kinds[i], 500000);
 
-        rank_run(*state, 5, failed_and_stays, &plan);
+        rank_run(*state, 5, failed_and_stays, &death);
     }
 }
 
@@ -379,10 +379,10 @@ static int patient_rounds(struct test_rank *me)
 
 static void a_rank_that_is_stopped_for_five_seconds_is_waited_for(void **state)
 {
-    const struct rank_place *place = *state;
+    const struct rank_setup *setup = *state;
     struct processes processes;
 
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
     processes_start(&processes, RANKS, processes_join, patient_rounds, NULL);
     unsetenv("RUEDA_TRANSPORT");
     rank_sleep_ms(200);

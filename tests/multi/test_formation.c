@@ -175,11 +175,11 @@ static int lose_one(struct test_rank *me)
     return code;
 }
 
-static void run(const struct rank_place *place, int victim)
+static void run(const struct rank_setup *setup, int victim)
 {
     struct processes processes;
 
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
     processes_start(&processes, RANKS, processes_join, lose_one, &victim);
     processes.expected[victim] = PROCESS_SIGNAL - SIGKILL;
     assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);

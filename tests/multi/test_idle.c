@@ -154,13 +154,13 @@ static int count_ends(const char *path)
 
 static void who_is_killed_at_rest_has_told_the_timeline_all(void **state)
 {
-    const struct rank_place *place = *state;
+    const struct rank_setup *setup = *state;
     struct processes processes;
     char path[64];
 
     rank_skip_without_fork();
     snprintf(path, sizeof(path), "/tmp/rueda_idle_%d.json", (int)getpid());
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
     setenv("RUEDA_TIMELINE", path, 1);
     processes_start(&processes, 2, processes_join, rests, NULL);
     unsetenv("RUEDA_TIMELINE");
@@ -226,11 +226,11 @@ static int takes_memory(struct test_rank *me)
 
 static void an_allreduce_of_128_mib_takes_under_64_mib(void **state)
 {
-    const struct rank_place *place = *state;
+    const struct rank_setup *setup = *state;
     struct processes processes;
 
     skip_if_slow();
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
     processes_start(&processes, 2, processes_by_self, takes_memory, NULL);
     unsetenv("RUEDA_TRANSPORT");
     assert_int_equal(processes_end(&processes, RANK_DEADLINE_MS), 0);

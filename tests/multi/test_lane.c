@@ -591,10 +591,10 @@ static int dies_or_sees_it(struct test_rank *me)
 
 static void a_death_ends_what_the_dead_rank_never_brings(void **state)
 {
-    const struct rank_place *place = *state;
+    const struct rank_setup *setup = *state;
     struct processes processes;
 
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
     processes_start(&processes, 3, processes_join, dies_or_sees_it, NULL);
     unsetenv("RUEDA_TRANSPORT");
     processes.expected[1] = PROCESS_SIGNAL - SIGKILL;

@@ -92,7 +92,7 @@ static int each_kind(struct test_rank *me)
 
 static void every_algorithm_is_right_when_it_is_asked_for(void **state)
 {
-    const struct rank_place *place = *state;
+    const struct rank_setup *setup = *state;
 
     for (int kind = 0; kind < RUEDA_BARRIER; kind++)
         for (int i = 0; rueda_algos[i] != NULL; i++) {
@@ -105,8 +105,8 @@ static void every_algorithm_is_right_when_it_is_asked_for(void **state)
             snprintf(text, sizeof(text), "%s:%s", rueda_kind_str(one),
                      rueda_algos[i]->name);
             setenv("RUEDA_ALGO", text, 1);
-            rank_run(place, 3, each_kind, &one);
-            rank_run(place, 4, each_kind, &one);
+            rank_run(setup, 3, each_kind, &one);
+            rank_run(setup, 4, each_kind, &one);
             unsetenv("RUEDA_ALGO");
         }
 }

@@ -210,11 +210,11 @@ static void check_numbers(const struct record *record)
     }
 }
 
-static void run_job(const struct rank_place *place, struct record *record)
+static void run_job(const struct rank_setup *setup, struct record *record)
 {
     struct processes processes;
 
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
     setenv("RUEDA_REPAIR", "1", 1);
     processes_start(&processes, RANKS, processes_join, train, record);
     for (int i = 0; i < record->victims; i++)
@@ -242,7 +242,7 @@ static struct record *new_record(unsigned seed, int victims)
 }
 
 /* Each rank is the victim in turn. */
-static void run(const struct rank_place *place, int victims)
+static void run(const struct rank_setup *setup, int victims)
 {
     const unsigned first = (unsigned)time(NULL);
 
@@ -250,7 +250,7 @@ static void run(const struct rank_place *place, int victims)
         struct record *record = new_record(seed, victims);
 
         print_message("seed %u\n", seed);
-        run_job(place, record);
+        run_job(setup, record);
         munmap(record, sizeof(*record));
     }
 }

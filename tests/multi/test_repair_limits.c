@@ -48,11 +48,11 @@ static int sum_of_two(struct test_rank *me, int64_t *values)
     return 0;
 }
 
-static void run(const struct rank_place *place, rank_fn body)
+static void run(const struct rank_setup *setup, rank_fn body)
 {
     rank_hush();
     setenv("RUEDA_REPAIR", "1", 1);
-    rank_run(place, RANKS, body, NULL);
+    rank_run(setup, RANKS, body, NULL);
     unsetenv("RUEDA_REPAIR");
 }
 

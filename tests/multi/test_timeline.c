@@ -457,10 +457,10 @@ static int one_dies(struct test_rank *me)
 static void a_death_leaves_the_file_whole(void **state)
 {
     static bool ways[2] = {false, true};
-    const struct rank_place *place = *state;
+    const struct rank_setup *setup = *state;
 
     rank_skip_without_fork();
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
     for (int i = 0; i < 2; i++) {
         struct test_rank me = {.size = 2};
         struct processes processes;

@@ -112,11 +112,11 @@ static void clean_up(const char *const *settings)
     munmap((void *)pids, 4096);
 }
 
-static void run(const struct rank_place *place, rank_fn body,
+static void run(const struct rank_setup *setup, rank_fn body,
                 const char *const *settings)
 {
     prepare(settings);
-    rank_run(place, 2, body, NULL);
+    rank_run(setup, 2, body, NULL);
     clean_up(settings);
 }
 

@@ -96,10 +96,51 @@ def test_a_device_brings_its_own_algorithms(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["src/algo/ring.c", "src/fuse/pack.c", "src/engine/batch.c"])
-@pytest.mark.parametrize("code", ["memcpy(a, b, 1);", "memmove(a, b, 1);", "rueda_host_move(a);"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "memcpy(a, b, 1);",
+        "memmove(a, b, 1);",
+        "memset(a, 0, bytes);",
+        "memset(a, 0, count * sizeof(float));",
+        "memset(a, 1, sizeof(*a));",
+        "rueda_host_move(a);",
+        "rueda_cuda_open(a);",
+        "b = config->cuda_ipc;",
+        'a = "RUEDA_CUDA_IPC=0";',
+        "b = request->device == RUEDA_DEVICE_HOST;",
+        "b = choice == RUEDA_NCCL_NEVER;",
+    ],
+)
 def test_only_devices_move_tensors(tmp_path: Path, file: str, code: str) -> None:
     source = f"void f(void)\n{{\n    {code}\n}}\n"
     assert rules(tmp_path, {file: source}) == ["device"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "memset(a, 0, sizeof(*a));",
+        "memset(&self->place, 0, sizeof(self->place));",
+        "/* As CUDA does with RUEDA_DEVICE_HOST: memcpy(a, b, 1) */",
+        "rueda_device_copy(device, work, a, b, 1);",
+    ],
+)
+def test_structs_are_cleared_and_devices_asked(tmp_path: Path, code: str) -> None:
+    source = f"void f(void)\n{{\n    {code}\n}}\n"
+    assert rules(tmp_path, {"src/algo/ring.c": source, "src/engine/batch.c": source}) == []
+
+
+def test_a_file_touches_what_it_may(tmp_path: Path) -> None:
+    source = "void f(void)\n{\n    memcpy(a, b, 1);\n    memset(a, 0, bytes);\n}\n"
+    assert rules(tmp_path, {"src/engine/sets.c": source}) == ["device"]
+    (finding,) = house.check_tree(tmp_path)
+    assert (finding.line, finding.text.split()[0]) == (4, "memset()")
+
+
+def test_an_include_of_a_device_is_seen(tmp_path: Path) -> None:
+    text = '#include "device/cuda/cuda.h"\n'
+    assert set(rules(tmp_path, {"src/engine/away.c": text})) == {"device"}
 
 
 @pytest.mark.parametrize("file", ["src/algo/direct_copy.c", "src/device/host_device.c"])
@@ -304,10 +345,7 @@ def test_a_type_with_a_typedef_is_one_name(tmp_path: Path) -> None:
 def test_a_word_belongs_to_one_folder(tmp_path: Path) -> None:
     first = "rueda_status rueda_tree_init(struct rueda_tree *tree);\n"
     inline = "static inline int use(void)\n{\n    return rueda_tree_at(1);\n}\n"
-    free = (
-        "#define USE(x) \\\n    rueda_tree_use(x)\n"
-        "typedef void rueda_tree_fn(int x);\nint rueda_tree(int x);\n"
-    )
+    free = "#define USE(x) \\\n    rueda_tree_use(x)\nint rueda_tree(int x);\n"
     same = {"src/launch/a.h": first, "src/launch/deep/b.h": first}
     assert rules(tmp_path, {**same, "src/tool/c.h": inline, "src/tool/d.h": free}) == []
     assert rules(tmp_path, {"src/tool/c.c": first}) == []
@@ -316,6 +354,37 @@ def test_a_word_belongs_to_one_folder(tmp_path: Path) -> None:
     assert str(finding) == (
         "src/tool/e.h:2: twice: word tree is defined in src/launch, src/tool"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "struct rueda_tree {\n    int b;\n};\n",
+        "struct rueda_tree_node {\n    int b;\n};\n",
+        "typedef enum rueda_tree_kind {\n    LEAF\n} rueda_tree_kind;\n",
+        "typedef void rueda_tree_fn(int x);\n",
+        "#define RUEDA_TREE 1\n",
+        "#define RUEDA_TREE_MOST 1\n",
+    ],
+)
+@pytest.mark.parametrize("file", ["src/tool/b.h", "src/tool/b.c"])
+def test_tags_and_macros_have_words_too(tmp_path: Path, file: str, text: str) -> None:
+    function = "rueda_status rueda_tree_init(struct rueda_tree *tree);\n"
+    elsewhere = {"src/launch/b.h": "struct rueda_trees {\n    int b;\n};\n"}
+    assert rules(tmp_path, {"src/launch/a.h": function, **elsewhere, file: text}) == ["twice"]
+    (finding,) = house.check_tree(tmp_path)
+    assert finding.text == "word tree is defined in src/launch, src/tool"
+    # In the folder of the function, and in tests, they are free.
+    rules(tmp_path, {file: "int b;\n"})
+    assert rules(tmp_path, {"src/launch/deep/c.h": text, "tests/unit/d.h": text}) == []
+
+
+def test_the_guard_of_a_header_is_no_word(tmp_path: Path) -> None:
+    function = "rueda_status rueda_tool_init(int x);\n"
+    guard = "/* Options. */\n#ifndef RUEDA_TOOL_A_H\n#define RUEDA_TOOL_A_H\n"
+    macro = "#ifndef RUEDA_TOOL_MOST\n#define RUEDA_TOOL_MOST 2\n#endif\n"
+    assert rules(tmp_path, {"src/launch/a.h": function, "src/tool/a.h": guard + "#endif\n"}) == []
+    assert rules(tmp_path, {"src/tool/a.h": guard + macro + "#endif\n"}) == ["twice"]
 
 
 def test_exceptions_only_shrink(tmp_path: Path) -> None:

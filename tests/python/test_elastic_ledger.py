@@ -94,11 +94,11 @@ def test_what_reads_ahead_is_not_done_before_it_is_recorded(
     monkeypatch.setattr(module._core, "rank", lambda: 0)
     monkeypatch.setattr(module._core, "size", lambda: 1)
     monkeypatch.setattr(module._core, "elastic_term", lambda: 0)
-    ahead = list(ledger.leases(5))  # all of them are handed out
+    ahead = list(ledger.portions(5))  # all of them are handed out
     ledger.record()
     ledger.agree()
     assert (len(ahead), ledger.left()) == (4, 15)
-    # Another division makes the other leases void.
+    # Another division makes the other portions void.
     assert [one for batch in ledger.batches(5) for one in batch] == list(range(5, 20))
     with pytest.raises(IndexError):
         ledger.record()

@@ -44,7 +44,7 @@ static void *give_memory(void *arg, size_t rows, size_t bytes)
 static void give_buffers(const struct program_numbers *numbers,
                          struct program_op *op, int rank, int me)
 {
-    const struct plan_op *what = op->plan;
+    const struct script_op *what = op->script;
     const int kind = op->ticket->request.kind;
     const size_t bytes = rueda_dtype_size(what->request.dtype);
     const size_t count = numbers_sent(&numbers->all, me);
@@ -74,9 +74,9 @@ static void give_buffers(const struct program_numbers *numbers,
 static void give_splits(const struct program_numbers *numbers,
                         struct program_op *op, int me)
 {
-    const struct plan_set *set = numbers->set;
+    const struct script_set *set = numbers->set;
 
-    if (op->ticket->request.kind != RUEDA_ALLTOALL || !op->plan->is_uneven)
+    if (op->ticket->request.kind != RUEDA_ALLTOALL || !op->script->is_uneven)
         return;
     op->ticket->op.has_own = true;
     op->ticket->splits = calloc((size_t)set->size, sizeof(size_t));
@@ -91,49 +91,49 @@ static void toggle_kind(struct rueda_request *request)
         request->kind == RUEDA_ALLGATHER ? RUEDA_ALLTOALL : RUEDA_ALLGATHER;
 }
 
-static int next_member(const struct plan_set *set, int rank)
+static int next_member(const struct script_set *set, int rank)
 {
-    return set->ranks[(plan_index(set, rank) + 1) % set->size];
+    return set->ranks[(script_index(set, rank) + 1) % set->size];
 }
 
 /* What no other rank says. */
-static void be_odd(const struct plan *plan, const struct plan_op *op,
+static void be_odd(const struct script *script, const struct script_op *op,
                    struct rueda_request *request)
 {
     switch (op->odd) {
-    case PLAN_ODD_SHAPE:
+    case SCRIPT_ODD_SHAPE:
         request->shape[request->dims - 1]++;
         break;
-    case PLAN_ODD_SCALE:
+    case SCRIPT_ODD_SCALE:
         request->prescale += 1;
         break;
-    case PLAN_ODD_KIND:
+    case SCRIPT_ODD_KIND:
         toggle_kind(request);
         break;
-    case PLAN_ODD_REDUCTION:
+    case SCRIPT_ODD_REDUCTION:
         request->reduction =
             request->reduction == RUEDA_MAX ? RUEDA_MIN : RUEDA_MAX;
         break;
-    case PLAN_ODD_ROOT:
-        request->root = next_member(&plan->sets[op->set], request->root);
+    case SCRIPT_ODD_ROOT:
+        request->root = next_member(&script->sets[op->set], request->root);
         break;
-    case PLAN_ODD_DEVICE:
+    case SCRIPT_ODD_DEVICE:
         request->device =
             request->device == RUEDA_DEVICE_HOST ? 0 : RUEDA_DEVICE_HOST;
         break;
-    case PLAN_ODD_COMPRESSION:
+    case SCRIPT_ODD_COMPRESSION:
         request->compression = request->compression == RUEDA_COMPRESS_FP16
                                    ? RUEDA_COMPRESS_BF16
                                    : RUEDA_COMPRESS_FP16;
         break;
-    case PLAN_ODD_AVERAGE:
+    case SCRIPT_ODD_AVERAGE:
         request->flags ^= RUEDA_LIVE_AVERAGE;
         break;
-    case PLAN_ODD_GROUP:
+    case SCRIPT_ODD_GROUP:
         request->group++; /* is made of others */
         request->group_count = (uint32_t)op->odd_count;
         break;
-    case PLAN_ODD_ALONE:
+    case SCRIPT_ODD_ALONE:
         request->group = 0;
         request->group_count = 0;
         break;
@@ -144,10 +144,10 @@ static void be_odd(const struct plan *plan, const struct plan_op *op,
     }
 }
 
-static void give_ranks(const struct plan *plan, struct program_op *op)
+static void give_ranks(const struct script *script, struct program_op *op)
 {
-    const struct plan_set *set = &plan->sets[op->plan->changed];
-    const bool is_added = op->plan->request.kind == RUEDA_SET_ADD;
+    const struct script_set *set = &script->sets[op->script->changed];
+    const bool is_added = op->script->request.kind == RUEDA_SET_ADD;
 
     op->ticket->op.has_own = true;
     op->ticket->rank_count = is_added ? set->size : 1;
@@ -161,13 +161,13 @@ static void give_ranks(const struct plan *plan, struct program_op *op)
 static void label(rueda_ctx *ctx, const struct program_op *op)
 {
     struct rueda_ticket *ticket = op->ticket;
-    const char *name = op->plan->request.kind == RUEDA_JOIN ? "rueda.join"
-                       : op->plan->name[0] != '\0'          ? op->plan->name
-                                                            : NULL;
+    const char *name = op->script->request.kind == RUEDA_JOIN ? "rueda.join"
+                       : op->script->name[0] != '\0'          ? op->script->name
+                                                              : NULL;
 
-    if (plan_is_message(op->plan))
+    if (script_is_message(op->script))
         return;
-    if (op->plan->request.kind == RUEDA_JOIN)
+    if (op->script->request.kind == RUEDA_JOIN)
         assert_int_equal(rueda_numbers_join(&ctx->engine.numbers, ticket->set),
                          RUEDA_OK);
     else
@@ -184,14 +184,14 @@ static void label(rueda_ctx *ctx, const struct program_op *op)
 static void describe(const struct program_numbers *numbers,
                      const struct program_op *op, int rank)
 {
-    const struct plan_op *what = op->plan;
-    const int me = plan_index(numbers->set, rank);
+    const struct script_op *what = op->script;
+    const int me = script_index(numbers->set, rank);
     struct rueda_ticket *ticket = op->ticket;
 
     ticket->request = what->request;
     ticket->set = numbers->set->id;
     ticket->member_count = numbers->set->size;
-    if (plan_is_message(what)) {
+    if (script_is_message(what)) {
         ticket->request.kind = rank == what->from ? RUEDA_SEND : RUEDA_RECV;
         ticket->peer = rank == what->from ? what->to : what->from;
         ticket->tag = (int)what->request.number;
@@ -202,24 +202,24 @@ static void describe(const struct program_numbers *numbers,
         ticket->request.device = rank;
 }
 
-struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
-                                  rueda_ctx *ctx)
+struct program_op *program_op_new(const struct script *script,
+                                  struct script_op *op, rueda_ctx *ctx)
 {
     const int rank = ctx->job->formation->rank;
-    const int me = plan_index(&plan->sets[op->set], rank);
+    const int me = script_index(&script->sets[op->set], rank);
     struct program_op *self = calloc(1, sizeof(*self));
     struct program_numbers numbers;
 
     assert_non_null(self);
-    program_numbers_init(&numbers, plan, op);
+    program_numbers_init(&numbers, script, op);
     assert_int_equal(
         rueda_submission_take(ctx, op->request.kind, &self->ticket), RUEDA_OK);
     self->handle = self->ticket->op.handle;
-    self->plan = op;
+    self->script = op;
     self->rank = rank;
     describe(&numbers, self, rank);
-    if (plan_is_change(op)) {
-        give_ranks(plan, self);
+    if (script_is_change(op)) {
+        give_ranks(script, self);
     } else if (op->request.kind != RUEDA_BARRIER &&
                op->request.kind != RUEDA_JOIN) {
         give_buffers(&numbers, self, rank, me);
@@ -227,7 +227,7 @@ struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
     }
     label(ctx, self);
     if (op->odd_rank == rank)
-        be_odd(plan, op, &self->ticket->request);
+        be_odd(script, op, &self->ticket->request);
     return self;
 }
 
@@ -289,15 +289,15 @@ static bool is_input_whole(const struct program_numbers *numbers,
            has_guard(op->send, count * rueda_dtype_size(numbers->all.dtype));
 }
 
-const char *program_op_fault(const struct plan *plan,
+const char *program_op_fault(const struct script *script,
                              const struct program_op *op, int rank)
 {
-    const int me = plan_index(&plan->sets[op->plan->set], rank);
+    const int me = script_index(&script->sets[op->script->set], rank);
     struct program_numbers numbers;
 
     if (op->send == NULL)
         return NULL; /* no tensor */
-    program_numbers_init(&numbers, plan, op->plan);
+    program_numbers_init(&numbers, script, op->script);
     if (!is_input_whole(&numbers, op, rank, me))
         return "the input has changed";
     if (op->ticket->request.kind == RUEDA_SEND)
@@ -313,26 +313,26 @@ const char *program_op_fault(const struct plan *plan,
 
 bool program_op_is_explained(const struct program_op *op)
 {
-    static const char *const words[PLAN_ODDS] = {
-        [PLAN_ODD_DTYPE] = "Mismatched data types",
-        [PLAN_ODD_SHAPE] = " tensor shapes",
-        [PLAN_ODD_SCALE] = "Mismatched prescale",
-        [PLAN_ODD_KIND] = "Mismatched operations",
-        [PLAN_ODD_REDUCTION] = "Mismatched reduction",
-        [PLAN_ODD_ROOT] = " root ranks",
-        [PLAN_ODD_DEVICE] = " device selection",
-        [PLAN_ODD_COMPRESSION] = "Mismatched compression",
-        [PLAN_ODD_AVERAGE] = "Mismatched averages",
-        [PLAN_ODD_GROUP] = "Mismatched groups",
-        [PLAN_ODD_ALONE] = "Mismatched groups",
+    static const char *const words[SCRIPT_ODDS] = {
+        [SCRIPT_ODD_DTYPE] = "Mismatched data types",
+        [SCRIPT_ODD_SHAPE] = " tensor shapes",
+        [SCRIPT_ODD_SCALE] = "Mismatched prescale",
+        [SCRIPT_ODD_KIND] = "Mismatched operations",
+        [SCRIPT_ODD_REDUCTION] = "Mismatched reduction",
+        [SCRIPT_ODD_ROOT] = " root ranks",
+        [SCRIPT_ODD_DEVICE] = " device selection",
+        [SCRIPT_ODD_COMPRESSION] = "Mismatched compression",
+        [SCRIPT_ODD_AVERAGE] = "Mismatched averages",
+        [SCRIPT_ODD_GROUP] = "Mismatched groups",
+        [SCRIPT_ODD_ALONE] = "Mismatched groups",
     };
     const char *error = op->ticket->error != NULL ? op->ticket->error : "";
     char who[32];
 
-    if (op->plan->odd_rank < 0 || plan_is_message(op->plan) ||
+    if (op->script->odd_rank < 0 || script_is_message(op->script) ||
         strstr(error, "another tensor of its group failed") != NULL)
         return error[0] != '\0';
-    snprintf(who, sizeof(who), "rank (%d)", op->plan->odd_rank);
-    return strstr(error, words[op->plan->odd]) != NULL &&
+    snprintf(who, sizeof(who), "rank (%d)", op->script->odd_rank);
+    return strstr(error, words[op->script->odd]) != NULL &&
            strstr(error, who) != NULL;
 }

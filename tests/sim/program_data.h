@@ -8,7 +8,7 @@
 #define RUEDA_TESTS_SIM_PROGRAM_DATA_H
 
 #include "api/submit.h"
-#include "sim/program_plan.h"
+#include "sim/program_script.h"
 
 struct scenario;
 
@@ -16,7 +16,7 @@ struct scenario;
 struct program_op {
     struct rueda_ticket *ticket; /* the context's, until its handle ends */
     rueda_handle handle;
-    struct plan_op *plan;
+    struct script_op *script;
     char *send;
     char *recv; /* send too, if it is in place */
     size_t recv_bytes;
@@ -36,13 +36,13 @@ struct program_op {
 };
 
 /* As this rank submits it, with its name and number. */
-struct program_op *program_op_new(const struct plan *plan, struct plan_op *op,
-                                  rueda_ctx *ctx);
+struct program_op *program_op_new(const struct script *script,
+                                  struct script_op *op, rueda_ctx *ctx);
 void program_op_free(struct program_op *op);
 
 /* Is the result of one that ended well what it has to be? NULL, or what is
  * wrong. */
-const char *program_op_fault(const struct plan *plan,
+const char *program_op_fault(const struct script *script,
                              const struct program_op *op, int rank);
 
 /* Do the words of one that was refused say why, and who is the odd one? */

@@ -5,29 +5,29 @@
 static bool agree(struct scenario *scenario, int index, struct program_op *op)
 {
     const struct rueda_ticket *ticket = op->ticket;
-    struct plan_op *plan = op->plan;
-    const int told = plan->request.kind == RUEDA_JOIN ? ticket->last_rank
-                     : plan_is_change(plan)           ? ticket->made_set
-                                                      : 0;
+    struct script_op *script = op->script;
+    const int told = script->request.kind == RUEDA_JOIN ? ticket->last_rank
+                     : script_is_change(script)         ? ticket->made_set
+                                                        : 0;
 
-    if (plan_is_message(plan))
+    if (script_is_message(script))
         return true;
-    if (plan->has_ended &&
-        (plan->outcome != ticket->op.outcome || plan->told != told))
+    if (script->has_ended &&
+        (script->outcome != ticket->op.outcome || script->told != told))
         return complain(&scenario->check,
                         "rank %d: %s \"%s\" of round %d ends with %s (%d), and "
                         "elsewhere with %s (%d)",
-                        index, rueda_kind_str((rueda_kind)plan->request.kind),
-                        plan->name, scenario->rank[index].round,
+                        index, rueda_kind_str((rueda_kind)script->request.kind),
+                        script->name, scenario->rank[index].round,
                         rueda_status_str(ticket->op.outcome), told,
-                        rueda_status_str(plan->outcome), plan->told);
-    plan->has_ended = true;
-    plan->outcome = ticket->op.outcome;
-    plan->told = told;
-    if (plan->request.kind == RUEDA_SET_ADD && ticket->op.outcome == RUEDA_OK)
-        scenario->plan.sets[plan->changed].id = ticket->made_set;
-    if (plan->request.kind == RUEDA_JOIN &&
-        plan_index(&scenario->plan.sets[plan->set], told) < 0)
+                        rueda_status_str(script->outcome), script->told);
+    script->has_ended = true;
+    script->outcome = ticket->op.outcome;
+    script->told = told;
+    if (script->request.kind == RUEDA_SET_ADD && ticket->op.outcome == RUEDA_OK)
+        scenario->script.sets[script->changed].id = ticket->made_set;
+    if (script->request.kind == RUEDA_JOIN &&
+        script_index(&scenario->script.sets[script->set], told) < 0)
         return complain(&scenario->check, "rank %d: %d joined last", index,
                         told);
     return true;
@@ -35,23 +35,23 @@ static bool agree(struct scenario *scenario, int index, struct program_op *op)
 
 bool program_judge(struct scenario *scenario, int index, struct program_op *op)
 {
-    const struct plan_op *plan = op->plan;
+    const struct script_op *script = op->script;
     const rueda_status outcome = op->ticket->op.outcome;
     const char *words = op->ticket->error;
     const char *fault;
-    rueda_status expected = plan->expected;
+    rueda_status expected = script->expected;
 
     if (op->ticket->request.kind == RUEDA_SEND)
         expected = RUEDA_OK;
-    if (outcome == RUEDA_ERR_CANCELLED && plan->may_end_early) {
+    if (outcome == RUEDA_ERR_CANCELLED && script->may_end_early) {
         scenario->tally.cancelled++;
         return agree(scenario, index, op);
     }
     if (outcome != expected)
         return complain(&scenario->check,
                         "rank %d: %s \"%s\" of set %d, round %d: %s: %s", index,
-                        rueda_kind_str((rueda_kind)plan->request.kind),
-                        plan->name, plan->set, scenario->rank[index].round,
+                        rueda_kind_str((rueda_kind)script->request.kind),
+                        script->name, script->set, scenario->rank[index].round,
                         rueda_status_str(outcome), words != NULL ? words : "");
     scenario->tally.refused += outcome != RUEDA_OK;
     if (outcome != RUEDA_OK)
@@ -60,13 +60,13 @@ bool program_judge(struct scenario *scenario, int index, struct program_op *op)
                    : complain(&scenario->check,
                               "rank %d: \"%s\" is refused with the wrong "
                               "words: %s",
-                              index, plan->name, words != NULL ? words : "");
-    fault = program_op_fault(&scenario->plan, op, index);
+                              index, script->name, words != NULL ? words : "");
+    fault = program_op_fault(&scenario->script, op, index);
     if (fault != NULL)
         return complain(
             &scenario->check, "rank %d: %s \"%s\" of set %d, round %d: %s",
-            index, rueda_kind_str((rueda_kind)plan->request.kind), plan->name,
-            plan->set, scenario->rank[index].round, fault);
+            index, rueda_kind_str((rueda_kind)script->request.kind),
+            script->name, script->set, scenario->rank[index].round, fault);
     scenario->tally.right++;
     return agree(scenario, index, op);
 }

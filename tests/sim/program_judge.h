@@ -5,8 +5,8 @@
 
 #include "sim/program_rank.h"
 
-/* Of one that has ended, before its handle does: as the plan has it, as on the
- * other ranks, and with the right numbers. False: the scenario says what is
+/* Of one that has ended, before its handle does: as the script has it, as on
+ * the other ranks, and with the right numbers. False: the scenario says what is
  * wrong.
  */
 bool program_judge(struct scenario *scenario, int index, struct program_op *op);

@@ -13,14 +13,14 @@
 
 /* ---- Rows ---------------------------------------------------------------- */
 
-static size_t rows_of(const struct plan_op *op)
+static size_t rows_of(const struct script_op *op)
 {
     return op->request.dims > 0 ? op->request.shape[0] : 1;
 }
 
 size_t program_split(const struct program_numbers *self, int from, int to)
 {
-    const struct plan_op *op = self->op;
+    const struct script_op *op = self->op;
     const size_t rows = rows_of(op);
     const size_t size = (size_t)self->set->size;
 
@@ -46,25 +46,27 @@ static size_t piece(const void *arg, int from, int to)
     return program_split(self, from, to) * self->row;
 }
 
-static int divisor_of(const struct plan_op *op)
+static int divisor_of(const struct script_op *op)
 {
-    return (op->request.flags & RUEDA_LIVE_AVERAGE) != 0 ? plan_taker_count(op)
-                                                         : 0;
+    return (op->request.flags & RUEDA_LIVE_AVERAGE) != 0
+               ? script_taker_count(op)
+               : 0;
 }
 
-void program_numbers_init(struct program_numbers *self, const struct plan *plan,
-                          const struct plan_op *op)
+void program_numbers_init(struct program_numbers *self,
+                          const struct script *script,
+                          const struct script_op *op)
 {
     const struct rueda_request *request = &op->request;
 
     self->op = op;
-    self->set = &plan->sets[op->set];
+    self->set = &script->sets[op->set];
     self->row = rueda_request_row(request);
     self->all = (struct numbers){
         .kind = request->kind,
         .dtype = request->dtype,
         .reduction = request->reduction,
-        .root = plan_is_message(op) ? op->from : request->root,
+        .root = script_is_message(op) ? op->from : request->root,
         .ranks = self->set->ranks,
         .size = self->set->size,
         .absent = ~op->takers,
@@ -162,14 +164,14 @@ static bool is_adasum(const struct program_numbers *self, int member,
     const struct numbers *all = &self->all;
     const size_t count = numbers_received(all, member);
     double *v = calloc((size_t)all->size * count + 1, sizeof(double));
-    double *of_rank[PLAN_RANKS];
+    double *of_rank[SCRIPT_RANKS];
     double largest = 0;
     bool is_right = true;
 
     assert_non_null(v);
     for (int m = 0; m < all->size; m++) {
         of_rank[m] = v + (size_t)m * count;
-        for (size_t i = 0; i < count && plan_takes(self->op, all->ranks[m]);
+        for (size_t i = 0; i < count && script_takes(self->op, all->ranks[m]);
              i++)
             of_rank[m][i] = numbers_at(all, all->ranks[m], i) * all->prescale;
     }

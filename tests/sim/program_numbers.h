@@ -6,19 +6,20 @@
 #ifndef RUEDA_TESTS_SIM_PROGRAM_NUMBERS_H
 #define RUEDA_TESTS_SIM_PROGRAM_NUMBERS_H
 
-#include "sim/program_plan.h"
+#include "sim/program_script.h"
 #include "support/numbers.h"
 
-/* The numbers of one operation, which borrow the plan. */
+/* The numbers of one operation, which borrow the script. */
 struct program_numbers {
     struct numbers all;
-    const struct plan_set *set;
-    const struct plan_op *op;
+    const struct script_set *set;
+    const struct script_op *op;
     size_t row; /* elements */
 };
 
-void program_numbers_init(struct program_numbers *self, const struct plan *plan,
-                          const struct plan_op *op);
+void program_numbers_init(struct program_numbers *self,
+                          const struct script *script,
+                          const struct script_op *op);
 
 /* Rows that a member brings, that it gets, and that one sends to another. */
 size_t program_rows_sent(const struct program_numbers *self, int member);

@@ -11,10 +11,10 @@
 
 #include "sim/program_judge.h"
 
-static const struct plan_round *round_of(const struct scenario *scenario,
-                                         int index)
+static const struct script_round *round_of(const struct scenario *scenario,
+                                           int index)
 {
-    return &scenario->plan.round[scenario->rank[index].round];
+    return &scenario->script.round[scenario->rank[index].round];
 }
 
 static bool has_failed(const struct scenario *scenario)
@@ -45,7 +45,7 @@ static void end_op(struct scenario *scenario, struct program_op *op)
 static struct program_op *owner_of(const struct rank *rank,
                                    const struct rueda_ticket *ticket)
 {
-    for (int i = 0; i < PLAN_OPS; i++)
+    for (int i = 0; i < SCRIPT_OPS; i++)
         if (rank->ops[i] != NULL && rank->ops[i]->ticket == ticket)
             return rank->ops[i];
     return NULL;
@@ -105,7 +105,7 @@ static void called(void *arg, rueda_status status)
     struct program_op *op = arg;
     struct scenario *scenario = op->scenario;
     struct rank *rank = &scenario->rank[op->rank];
-    const struct plan_round *round = round_of(scenario, op->rank);
+    const struct script_round *round = round_of(scenario, op->rank);
 
     const rueda_status outcome =
         op->has_ended ? op->outcome : rueda_poll(&rank->ctx, op->handle);
@@ -133,7 +133,7 @@ static void ask_to_be_called(struct scenario *scenario, struct program_op *op)
 
 /* Does a callback have to submit anything? */
 static bool has_followers(const struct rank *rank,
-                          const struct plan_round *round, int which)
+                          const struct script_round *round, int which)
 {
     for (int i = which + 1; i < round->count; i++)
         if (round->ops[i].after == which && rank->is_called[i])
@@ -144,8 +144,9 @@ static bool has_followers(const struct rank *rank,
 static void submit(struct scenario *scenario, int index, int which, int thread)
 {
     struct rank *rank = &scenario->rank[index];
-    struct plan_op *plan = &scenario->plan.round[rank->round].ops[which];
-    struct program_op *op = program_op_new(&scenario->plan, plan, &rank->ctx);
+    struct script_op *script = &scenario->script.round[rank->round].ops[which];
+    struct program_op *op =
+        program_op_new(&scenario->script, script, &rank->ctx);
 
     op->scenario = scenario;
     op->which = which;
@@ -167,23 +168,23 @@ static void submit(struct scenario *scenario, int index, int which, int thread)
 static bool may_submit(const struct scenario *scenario, int index, int which)
 {
     const struct rank *rank = &scenario->rank[index];
-    const struct plan_round *round = round_of(scenario, index);
-    const struct plan_op *op = &round->ops[which];
+    const struct script_round *round = round_of(scenario, index);
+    const struct script_op *op = &round->ops[which];
 
     for (int i = 0; i < round->count; i++) {
-        const struct plan_op *other = &round->ops[i];
+        const struct script_op *other = &round->ops[i];
         const struct program_op *submitted = rank->ops[i];
         const bool has_ended = submitted != NULL && submitted->has_ended;
 
-        if (plan_level(round, i) == plan_level(round, which) ||
-            !plan_takes(other, index))
+        if (script_level(round, i) == script_level(round, which) ||
+            !script_takes(other, index))
             continue;
         if (op->after == i && !has_ended)
             return false;
-        if (plan_is_change(op) && plan_is_change(other) && i < which &&
+        if (script_is_change(op) && script_is_change(other) && i < which &&
             !has_ended)
             return false;
-        if (plan_is_numbered(op) && plan_is_numbered(other) &&
+        if (script_is_numbered(op) && script_is_numbered(other) &&
             other->set == op->set && i < which && submitted == NULL)
             return false;
         if (op->request.kind == RUEDA_JOIN && other->set == op->set &&
@@ -197,10 +198,11 @@ static bool may_submit(const struct scenario *scenario, int index, int which)
 static bool may_submit_all(const struct scenario *scenario, int index,
                            int which)
 {
-    const struct plan_round *round = round_of(scenario, index);
+    const struct script_round *round = round_of(scenario, index);
 
-    for (int i = which; i < round->count && plan_level(round, i) == which; i++)
-        if (plan_takes(&round->ops[i], index) &&
+    for (int i = which; i < round->count && script_level(round, i) == which;
+         i++)
+        if (script_takes(&round->ops[i], index) &&
             !may_submit(scenario, index, i))
             return false;
     return true;
@@ -210,20 +212,20 @@ static bool may_submit_all(const struct scenario *scenario, int index,
 
 /* What must not be submitted is refused at once, in these words. */
 static void submit_in_vain(struct scenario *scenario, int index,
-                           const struct plan_op *plan, const char *words)
+                           const struct script_op *script, const char *words)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
     rueda_ctx *ctx = &scenario->rank[index].ctx;
     rueda_handle handle = 0;
 
     args.kind = RUEDA_BARRIER;
-    args.name = plan->name[0] != '\0' ? plan->name : NULL;
-    args.set = scenario->plan.sets[plan->set].id;
+    args.name = script->name[0] != '\0' ? script->name : NULL;
+    args.set = scenario->script.sets[script->set].id;
     args.flags = RUEDA_MORE;
     if (rueda_submit(ctx, &args, &handle) != RUEDA_ERR_INVALID ||
         strstr(rueda_last_error(), words) == NULL)
         complain(&scenario->check, "rank %d: \"%s\" is taken though %s", index,
-                 plan->name, words);
+                 script->name, words);
     scenario->tally.in_vain++;
 }
 
@@ -232,16 +234,16 @@ static void submit_in_vain(struct scenario *scenario, int index,
 static void intrude(struct scenario *scenario, int index)
 {
     const struct program_op *op =
-        scenario->rank[index].ops[below(&scenario->check, PLAN_OPS)];
-    const struct plan_op *plan = op != NULL ? op->plan : NULL;
+        scenario->rank[index].ops[below(&scenario->check, SCRIPT_OPS)];
+    const struct script_op *script = op != NULL ? op->script : NULL;
 
-    if (op == NULL || op->has_ended || plan_is_change(plan) ||
-        plan->may_end_early)
+    if (op == NULL || op->has_ended || script_is_change(script) ||
+        script->may_end_early)
         return;
-    if (plan->request.kind == RUEDA_JOIN && !op->is_delivered)
-        submit_in_vain(scenario, index, plan, "this rank has joined already");
-    else if (plan->name[0] != '\0' && !(op->wants_then && op->is_delivered))
-        submit_in_vain(scenario, index, plan, "requested with the same name");
+    if (script->request.kind == RUEDA_JOIN && !op->is_delivered)
+        submit_in_vain(scenario, index, script, "this rank has joined already");
+    else if (script->name[0] != '\0' && !(op->wants_then && op->is_delivered))
+        submit_in_vain(scenario, index, script, "requested with the same name");
 }
 
 /* Look after what this thread has submitted; not at all at once, unless it is
@@ -251,7 +253,7 @@ static void look_after(struct scenario *scenario, int index, int thread,
 {
     struct rank *rank = &scenario->rank[index];
 
-    for (int i = 0; i < PLAN_OPS; i++) {
+    for (int i = 0; i < SCRIPT_OPS; i++) {
         struct program_op *op = rank->ops[i];
 
         if (op == NULL || op->thread != thread || op->has_ended ||
@@ -286,10 +288,11 @@ static bool is_awaited(const struct rank *rank)
 static void submit_all(struct scenario *scenario, int index, int which,
                        int thread)
 {
-    const struct plan_round *round = round_of(scenario, index);
+    const struct script_round *round = round_of(scenario, index);
 
-    for (int i = which; i < round->count && plan_level(round, i) == which; i++)
-        if (plan_takes(&round->ops[i], index))
+    for (int i = which; i < round->count && script_level(round, i) == which;
+         i++)
+        if (script_takes(&round->ops[i], index))
             submit(scenario, index, i, thread);
 }
 
@@ -358,24 +361,24 @@ static void shuffle(struct scenario *scenario, struct thread *thread)
 static void begin_round(struct scenario *scenario, int index)
 {
     struct rank *rank = &scenario->rank[index];
-    const struct plan_round *round = round_of(scenario, index);
+    const struct script_round *round = round_of(scenario, index);
 
-    rank->thread_count = 1 + below(&scenario->check, PLAN_THREADS);
+    rank->thread_count = 1 + below(&scenario->check, SCRIPT_THREADS);
     for (int i = 0; i < rank->thread_count; i++) {
         rank->threads[i].left = 0;
         rank->threads[i].awaited = -1;
         rank->threads[i].is_patient = below(&scenario->check, 2) == 0;
     }
     for (int i = 0; i < round->count; i++) {
-        const struct plan_op *op = &round->ops[i];
+        const struct script_op *op = &round->ops[i];
         struct thread *thread =
             &rank->threads[below(&scenario->check, rank->thread_count)];
 
-        rank->is_called[i] = op->after >= 0 && plan_takes(op, index) &&
-                             plan_takes(&round->ops[op->after], index) &&
+        rank->is_called[i] = op->after >= 0 && script_takes(op, index) &&
+                             script_takes(&round->ops[op->after], index) &&
                              below(&scenario->check, 2) == 0;
-        if (plan_takes(op, index) && !rank->is_called[i] &&
-            plan_level(round, i) == i)
+        if (script_takes(op, index) && !rank->is_called[i] &&
+            script_level(round, i) == i)
             thread->order[thread->left++] = i;
         /* Others wait for who joins, whatever comes later. */
         if (op->request.kind == RUEDA_JOIN)
@@ -389,10 +392,10 @@ static void begin_round(struct scenario *scenario, int index)
 static bool has_ended_round(const struct scenario *scenario, int index)
 {
     const struct rank *rank = &scenario->rank[index];
-    const struct plan_round *round = round_of(scenario, index);
+    const struct script_round *round = round_of(scenario, index);
 
     for (int i = 0; i < round->count; i++)
-        if (plan_takes(&round->ops[i], index) &&
+        if (script_takes(&round->ops[i], index) &&
             (rank->ops[i] == NULL || !rank->ops[i]->has_ended))
             return false;
     return true;
@@ -400,7 +403,7 @@ static bool has_ended_round(const struct scenario *scenario, int index)
 
 static void free_round(struct rank *rank)
 {
-    for (int i = 0; i < PLAN_OPS; i++) {
+    for (int i = 0; i < SCRIPT_OPS; i++) {
         if (rank->ops[i] != NULL)
             program_op_free(rank->ops[i]);
         rank->ops[i] = NULL;
@@ -414,13 +417,13 @@ static bool next_rounds(struct scenario *scenario, int index)
     struct rank *rank = &scenario->rank[index];
     const int before = rank->round;
 
-    while (rank->round < scenario->plan.rounds &&
+    while (rank->round < scenario->script.rounds &&
            has_ended_round(scenario, index)) {
         free_round(rank);
-        if (++rank->round < scenario->plan.rounds)
+        if (++rank->round < scenario->script.rounds)
             begin_round(scenario, index);
     }
-    return rank->round > before && rank->round < scenario->plan.rounds;
+    return rank->round > before && rank->round < scenario->script.rounds;
 }
 
 /* ---- Turns --------------------------------------------------------------- */
@@ -447,7 +450,7 @@ rueda_status program_rank_turn(void *arg, int index)
 
     do {
         before = rank->moves;
-        if (rank->round < scenario->plan.rounds)
+        if (rank->round < scenario->script.rounds)
             run_threads(scenario, index);
         if (!program_drive_begin(scenario, index, is_awaited(rank)))
             return has_failed(scenario) ? RUEDA_ERR_INVALID : RUEDA_IN_PROGRESS;
@@ -468,7 +471,7 @@ rueda_status program_rank_turn(void *arg, int index)
         }
     } while (status == RUEDA_OK || rank->moves > before || has_more);
     check_word(scenario, index);
-    if (rank->round == scenario->plan.rounds &&
+    if (rank->round == scenario->script.rounds &&
         !rueda_lanes_are_busy(&rank->ctx.engine.lanes))
         return RUEDA_OK;
     return rueda_sim_lost_peer(scenario->sim, index) >= 0 ? RUEDA_ERR_PEER_LOST
@@ -489,7 +492,7 @@ static struct rueda_formation *form(struct scenario *scenario, int index)
     struct rank *rank = &scenario->rank[index];
     struct rueda_formation *formation =
         rueda_formation_new(&rank->job, index, scenario->size);
-    const struct rueda_topology_place *places = scenario->topology.places;
+    const struct rueda_topology_row *rows = scenario->topology.rows;
 
     assert_non_null(formation);
     formation->segment = rank->job.segment;
@@ -498,9 +501,9 @@ static struct rueda_formation *form(struct scenario *scenario, int index)
     for (int peer = 0; peer < scenario->size; peer++) {
         int *member = &formation->members[peer];
 
-        *member = !scenario->has_topology                   ? peer
-                  : places[peer].host == places[index].host ? places[peer].index
-                                                            : -1;
+        *member = !scenario->has_topology               ? peer
+                  : rows[peer].host == rows[index].host ? rows[peer].index
+                                                        : -1;
     }
     assert_int_equal(rueda_mesh_init(&formation->mesh, index, scenario->size,
                                      rueda_sim_connect, scenario->sim),
@@ -517,8 +520,8 @@ void program_rank_open(struct scenario *scenario, int index)
 
     job->config = scenario->config;
     assert_int_equal(rueda_segment_threads(1, &job->segment, &error), RUEDA_OK);
-    job->segment->agreement->fusion_bytes = scenario->fusion_bytes;
-    job->segment->agreement->cache_capacity =
+    job->segment->common->fusion_bytes = scenario->fusion_bytes;
+    job->segment->common->cache_capacity =
         (uint32_t)scenario->config.cache_capacity;
     job->formation = form(scenario, index);
     assert_int_equal(rueda_lanes_init(&engine->lanes, job, &scenario->select,
@@ -540,15 +543,15 @@ void program_rank_tell(const struct scenario *scenario, int index,
                        struct rueda_text *words)
 {
     const struct rank *rank = &scenario->rank[index];
-    const struct plan_round *round = round_of(scenario, index);
+    const struct script_round *round = round_of(scenario, index);
 
-    if (rank->round == scenario->plan.rounds)
+    if (rank->round == scenario->script.rounds)
         return;
     rueda_text_add(words, "; rank %d, round %d:", index, rank->round);
     for (int i = 0; i < round->count; i++) {
-        const struct plan_op *op = &round->ops[i];
+        const struct script_op *op = &round->ops[i];
 
-        if (plan_takes(op, index) &&
+        if (script_takes(op, index) &&
             (rank->ops[i] == NULL || !rank->ops[i]->has_ended))
             rueda_text_add(words, " %s%s \"%s\"%s",
                            rank->ops[i] == NULL ? "no " : "",
@@ -562,7 +565,7 @@ static void end_handles(struct scenario *scenario, int index)
 {
     struct rank *rank = &scenario->rank[index];
 
-    for (int i = 0; i < PLAN_OPS; i++) {
+    for (int i = 0; i < SCRIPT_OPS; i++) {
         struct program_op *op = rank->ops[i];
 
         if (op == NULL || op->has_ended)

@@ -10,7 +10,7 @@
 #include "sim/random_check.h"
 #include "transport/sim/sim.h"
 
-#define PLAN_THREADS 3
+#define SCRIPT_THREADS 3
 
 #define US ((uint64_t)1000)
 #define MS ((uint64_t)1000000)
@@ -22,7 +22,7 @@
  * in the program than what he is going to submit, all get through.
  */
 struct thread {
-    int order[PLAN_OPS]; /* of those that are left to submit */
+    int order[SCRIPT_OPS]; /* of those that are left to submit */
     int left;
     bool is_patient;
     int awaited; /* -1: it does not wait */
@@ -35,11 +35,11 @@ struct rank {
     rueda_status status;
 
     int round;
-    struct thread threads[PLAN_THREADS];
+    struct thread threads[SCRIPT_THREADS];
     int thread_count;
-    struct program_op *ops[PLAN_OPS]; /* NULL: not submitted */
-    bool is_called[PLAN_OPS];         /* to be submitted by a callback */
-    uint64_t moves;                   /* of threads and callbacks */
+    struct program_op *ops[SCRIPT_OPS]; /* NULL: not submitted */
+    bool is_called[SCRIPT_OPS];         /* to be submitted by a callback */
+    uint64_t moves;                     /* of threads and callbacks */
     struct program_drive drive;
 };
 
@@ -49,15 +49,15 @@ struct scenario {
     struct rueda_sim *sim;
     struct rueda_topology topology;
     bool has_topology; /* not where all are on one host */
-    struct rueda_topology_place places[PLAN_RANKS];
+    struct rueda_topology_row rows[SCRIPT_RANKS];
     struct rueda_select select;
     struct rueda_config config;
     size_t fusion_bytes;
     bool is_deadly;
     bool has_delays;
     int size;
-    struct plan plan;
-    struct rank rank[PLAN_RANKS];
+    struct script script;
+    struct rank rank[SCRIPT_RANKS];
     struct rueda_text left; /* what ranks had not got when they were ended */
     uint64_t trace;         /* stands for all that ended, when and how */
     struct tally {

@@ -204,7 +204,8 @@ static void see_start(struct world *world, const struct rueda_action *action)
 }
 
 /* A new term begins: no rank may be left in the one before. */
-static void see_term(struct world *world, const struct rueda_term_place *place)
+static void see_term(struct world *world,
+                     const struct rueda_rendezvous_ranks *place)
 {
     if (place->term != world->term + 1)
         wrong(world, "terms are not numbered in order");
@@ -226,7 +227,7 @@ static void see_term(struct world *world, const struct rueda_term_place *place)
 static void see_place(struct world *world, const struct rueda_action *action)
 {
     struct worker *worker = &world->workers[action->worker];
-    const struct rueda_term_place *place = &action->place;
+    const struct rueda_rendezvous_ranks *place = &action->ranks;
 
     if (place->term != world->term)
         see_term(world, place);
@@ -283,7 +284,7 @@ static void see(void *arg, const struct rueda_action *action)
     case RUEDA_ACTION_START:
         see_start(world, action);
         break;
-    case RUEDA_ACTION_PLACE:
+    case RUEDA_ACTION_RANKS:
         see_place(world, action);
         break;
     case RUEDA_ACTION_REFUSE:
@@ -293,7 +294,7 @@ static void see(void *arg, const struct rueda_action *action)
     case RUEDA_ACTION_OVER:
         members_notice(world, 0, 40);
         break;
-    case RUEDA_ACTION_NEWS:
+    case RUEDA_ACTION_CHANGE:
         if (action->term != world->term)
             wrong(world, "news of another term");
         world->is_broken = true;
@@ -357,7 +358,7 @@ static void list_hosts(struct world *world)
     struct rueda_hosts hosts = {.list = NULL};
 
     for (int h = 0; h < world->host_count; h++) {
-        struct rueda_host host = {.slots = world->hosts[h].listed};
+        struct rueda_hosts_entry host = {.slots = world->hosts[h].listed};
 
         snprintf(host.name, sizeof(host.name), "h%d", h);
         if (host.slots > 0 && !rueda_hosts_append(&hosts, &host))

@@ -8,7 +8,7 @@
  *     test_sim_programs [FIRST [COUNT]]
  *
  * runs seeds FIRST (1) up to FIRST + COUNT - 1 (1500 of them; 1 if FIRST is
- * given alone). Every operation has to end as the plan says, on all ranks
+ * given alone). Every operation has to end as the script says, on all ranks
  * alike, and every result to be right; where a rank dies the others end too.
  * For a seed that fails, the command that repeats it is printed.
  */
@@ -35,7 +35,7 @@ static void set_network(struct scenario *scenario)
     struct rueda_sim_net net =
         rueda_sim_net_flat(1 + below(&scenario->check, 5), wire);
 
-    net.ranks_per_host = 1 + below(&scenario->check, PLAN_RANKS / net.hosts);
+    net.ranks_per_host = 1 + below(&scenario->check, SCRIPT_RANKS / net.hosts);
     net.hosts_per_rack = net.hosts;
     scenario->settings = rueda_sim_settings_default(&net);
     scenario->settings.seed = rueda_dice_roll(&scenario->check.dice);
@@ -47,10 +47,10 @@ static void set_network(struct scenario *scenario)
     scenario->has_topology = net.hosts > 1 || below(&scenario->check, 2) == 0;
     scenario->topology = (struct rueda_topology){.size = scenario->size,
                                                  .host_count = net.hosts,
-                                                 .places = scenario->places};
+                                                 .rows = scenario->rows};
     for (int i = 0; i < scenario->size; i++) {
-        scenario->places[i].host = rueda_sim_net_host(&net, i);
-        scenario->places[i].index = i % net.ranks_per_host;
+        scenario->rows[i].host = rueda_sim_net_host(&net, i);
+        scenario->rows[i].index = i % net.ranks_per_host;
     }
 }
 
@@ -82,8 +82,8 @@ static void set_scenario(struct scenario *scenario, uint64_t seed)
     set_lanes(scenario);
     scenario->has_delays = below(&scenario->check, 2) == 0;
     scenario->is_deadly = scenario->size > 1 && below(&scenario->check, 5) == 0;
-    plan_make(&scenario->plan, scenario->size,
-              most_bytes[below(&scenario->check, 3)], &scenario->check.dice);
+    script_make(&scenario->script, scenario->size,
+                most_bytes[below(&scenario->check, 3)], &scenario->check.dice);
 }
 
 /* ---- One seed ------------------------------------------------------------ */

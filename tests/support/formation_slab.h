@@ -15,7 +15,7 @@ formation_slab(const struct rueda_formation *formation, struct rueda_slab *slab)
     rueda_slab_init_some(
         slab, formation->segment, formation->members, formation->size,
         rueda_segment_at(formation->segment, formation->slab_offset),
-        formation->segment->agreement->cell_bytes);
+        formation->segment->common->cell_bytes);
     return slab;
 }
 

@@ -10,11 +10,11 @@
 #include "support/processes.h"
 #include "support/threads.h"
 
-const struct rank_place rank_processes = {"processes", false, "auto"};
-const struct rank_place rank_processes_messages = {"processes", false,
+const struct rank_setup rank_processes = {"processes", false, "auto"};
+const struct rank_setup rank_processes_messages = {"processes", false,
                                                    "messages"};
-const struct rank_place rank_threads = {"threads", true, "auto"};
-const struct rank_place rank_threads_messages = {"threads", true, "loop"};
+const struct rank_setup rank_threads = {"threads", true, "auto"};
+const struct rank_setup rank_threads_messages = {"threads", true, "loop"};
 
 int rank_says(struct test_rank *me, const char *format, ...)
 {
@@ -38,12 +38,12 @@ int rank_expect(struct test_rank *me, rueda_status is, rueda_status wanted,
                      me->ctx != NULL ? rueda_error(me->ctx) : "no context");
 }
 
-void rank_run(const struct rank_place *place, int size, rank_fn body, void *arg)
+void rank_run(const struct rank_setup *setup, int size, rank_fn body, void *arg)
 {
     int failures;
 
-    setenv("RUEDA_TRANSPORT", place->transport, 1);
-    if (place->is_threads) {
+    setenv("RUEDA_TRANSPORT", setup->transport, 1);
+    if (setup->is_threads) {
         failures = threads_run(size, body, arg, RANK_DEADLINE_MS);
     } else {
         struct processes processes;

@@ -75,25 +75,25 @@ int rank_says(struct test_rank *me, const char *format, ...)
 int rank_expect(struct test_rank *me, rueda_status is, rueda_status wanted,
                 const char *what);
 
-/* ---- Places ----------------------------------------------------------- */
+/* ---- Setups ----------------------------------------------------------- */
 
-struct rank_place {
+struct rank_setup {
     const char *name;
     bool is_threads;
     const char *transport; /* RUEDA_TRANSPORT */
 };
 
 /* Processes and threads, each directly and with messages only. */
-extern const struct rank_place rank_processes;
-extern const struct rank_place rank_processes_messages;
-extern const struct rank_place rank_threads;
-extern const struct rank_place rank_threads_messages;
+extern const struct rank_setup rank_processes;
+extern const struct rank_setup rank_processes_messages;
+extern const struct rank_setup rank_threads;
+extern const struct rank_setup rank_threads_messages;
 
-/* Table rows: the test in one place, in both kinds of processes, or in all
- * four; its state is the place. */
-#define RANK_TEST(test, place)                                                 \
+/* Table rows: the test in one setup, in both kinds of processes, or in all
+ * four; its state is the setup. */
+#define RANK_TEST(test, setup)                                                 \
     {                                                                          \
-#test " [" #place "]", test, NULL, NULL, (void *)&rank_##place         \
+#test " [" #setup "]", test, NULL, NULL, (void *)&rank_##setup         \
     }
 #define RANK_IN_PROCESSES(test)                                                \
     RANK_TEST(test, processes), RANK_TEST(test, processes_messages)
@@ -106,7 +106,7 @@ extern const struct rank_place rank_threads_messages;
  * came back in time with 0; prints the words of those that did not. Skips the
  * test where processes cannot be had (thread sanitizer).
  */
-void rank_run(const struct rank_place *place, int size, rank_fn body,
+void rank_run(const struct rank_setup *setup, int size, rank_fn body,
               void *arg);
 
 /* Skip the test, with a reason, where it forks and must not. */

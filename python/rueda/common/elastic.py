@@ -55,7 +55,7 @@ class HostUpdateResult:
 
 
 class NotificationManager:
-    """Passes the launcher's news of hosts on to its listeners.
+    """Passes the launcher's word of changes of hosts on to its listeners.
 
     A thread that learns of a change calls :meth:`handle_hosts_updated`.
     """
@@ -88,25 +88,25 @@ class NotificationManager:
 notification_manager = NotificationManager()
 
 
-# ---- The launcher's news ----------------------------------------------------
+# ---- Changes of hosts ---------------------------------------------------------
 
-#: For one question; the answer comes at once when there is news.
-_NEWS_MS = 10_000
+#: For one question; the answer comes at once when there is a change.
+_CHANGE_MS = 10_000
 
 
 def _listen() -> None:
     """Pass on what the launcher says of the hosts, as long as it is there."""
     while True:
         try:
-            news = _core.elastic_news(_NEWS_MS)
+            change = _core.elastic_change(_CHANGE_MS)
         except RuntimeError:
             return  # the launcher is gone, and its agent ends this process
-        if news is None:
+        if change is None:
             continue
-        term, flags = news
+        term, flags = change
         # What was said of an earlier term has come true in this one.
         if term == _core.elastic_term():
-            # Later news of a term has more flags, and all ranks count alike.
+            # A later change of a term has more flags, and all ranks count alike.
             notification_manager.handle_hosts_updated(term + flags / 8, flags)
 
 

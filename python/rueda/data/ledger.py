@@ -2,7 +2,7 @@
 """Which samples of an epoch are done, whatever the ranks are: :class:`Ledger`.
 
 A ledger is part of an elastic state and is committed with it. It hands out samples
-in leases. At a commit the ranks tell each other which leases they have used up, and
+in portions. At a commit the ranks tell each other which portions they have used up, and
 those count as done; what a lost rank had, and what was used since the last commit,
 is handed out again. So after any change of the ranks each sample of an epoch is in
 the model that goes on exactly once.
@@ -89,11 +89,11 @@ class Ledger:
         self.epoch = 0
         self._done: list[Range] = []  # all ranks agree on it
         self._mine: list[Range] = []  # used by this rank since
-        # Leases that are not used yet; what reads ahead may add one that is void.
+        # Portions that are not used yet; what reads ahead may add one that is void.
         self._open: deque[tuple[int, list[Range]]] = deque()
         self._order: tuple[int, list[int]] | None = None  # of an epoch
         self._divisions = 0  # in this term
-        self._generation = 0  # leases of an older one do not count
+        self._generation = 0  # portions of an older one do not count
         self.save()
 
     # ---- Handing out
@@ -106,8 +106,8 @@ class Ledger:
         """
         return _Batches(self, size, records=True)
 
-    def leases(self, size: int) -> _Batches:
-        """As :meth:`batches`, for what reads ahead: a lease is used when :meth:`record` says so.
+    def portions(self, size: int) -> _Batches:
+        """As :meth:`batches`, for what reads ahead: a portion is used when :meth:`record` says so.
 
         May be the ``batch_sampler`` of PyTorch's DataLoader, or the generator of a
         dataset of tf.data. Iterate over that by :meth:`recorded`.
@@ -115,7 +115,7 @@ class Ledger:
         return _Batches(self, size, records=False)
 
     def recorded(self, batches: Iterable[Item]) -> Iterator[Item]:
-        """The batches that were made of :meth:`leases`, in order; each is recorded."""
+        """The batches that were made of :meth:`portions`, in order; each is recorded."""
         generation = None
         for batch in batches:
             # The first one has divided what is left.
@@ -127,31 +127,31 @@ class Ledger:
             yield batch
 
     def record(self) -> None:
-        """The oldest lease of this rank is used up; the next commit makes it done."""
+        """The oldest portion of this rank is used up; the next commit makes it done."""
         generation, ranges = self._open.popleft()
         while generation != self._generation:
             generation, ranges = self._open.popleft()
         self._mine += ranges
 
-    def steps(self, total: int, lease: int) -> Iterator[Iterator[list[int]]]:
-        """For each step iterate over leases, of ``total`` samples on all ranks together.
+    def steps(self, total: int, portion: int) -> Iterator[Iterator[list[int]]]:
+        """For each step iterate over portions, of ``total`` samples on all ranks together.
 
-        A rank takes another lease of up to ``lease`` samples when it has used one, until
+        A rank takes another portion of up to ``portion`` samples when it has used one, until
         those of the step are gone, so a rank that is twice as fast has twice as many.
         It may have none. In an elastic job the launcher's store hands them out; in
         another one each rank gets its fixed share.
         """
-        if total < 1 or lease < 1:
-            raise ValueError("a step and a lease have one sample or more")
+        if total < 1 or portion < 1:
+            raise ValueError("a step and a portion have one sample or more")
         left, key, generation = self._divide()
         count = sum(stop - start for start, stop in left)
         counter = _Counter(key)
-        first = 0  # lease of the step
+        first = 0  # portion of the step
         for step in _shares(count, -(-count // total)):
             cut = _cut(left, *step)
-            leases = -(-(step[1] - step[0]) // lease)
-            yield self._take(cut, lease, first, leases, counter, generation)
-            first += leases
+            portions = -(-(step[1] - step[0]) // portion)
+            yield self._take(cut, portion, first, portions, counter, generation)
+            first += portions
 
     # ---- What the elastic state calls
 
@@ -177,7 +177,7 @@ class Ledger:
         self.save()
 
     def reset(self) -> None:
-        """The ranks are others: leases that are not used are void."""
+        """The ranks are others: portions that are not used are void."""
         self._forget()
         self._divisions = 0
 
@@ -234,16 +234,16 @@ class Ledger:
         return [sample for start, stop in ranges for sample in order[start:stop]]
 
     def _take(
-        self, cut: list[Range], lease: int, first: int, count: int, counter: _Counter,
+        self, cut: list[Range], portion: int, first: int, count: int, counter: _Counter,
         generation: int,
     ) -> Iterator[list[int]]:  # fmt: skip
-        """The leases of one step that this rank gets."""
+        """The portions of one step that this rank gets."""
         while generation == self._generation:
             number = counter.peek() - first
             if number >= count:
                 return  # it is of a later step, and kept for that
             counter.drop()
-            ranges = _cut(cut, number * lease, (number + 1) * lease)
+            ranges = _cut(cut, number * portion, (number + 1) * portion)
             yield self._samples(ranges)
             # This rank comes back for more, so it has used it.
             if generation == self._generation:

@@ -27,7 +27,7 @@ from rueda.common.operations import (
 )
 from rueda.common.process_sets import ProcessSet
 
-from .place import on_host, place_of
+from .memory import device_arguments, on_host
 from .tensors import check, check_group, in_rows, new_like, not_negated, take
 
 Tensor = torch.Tensor
@@ -78,7 +78,7 @@ def allreduce(
     core = _submit(
         _ALLREDUCE, key_of("allreduce", name), set_of(process_set), dtype, memory,
         memory if is_in_place else target.data_ptr(), shape,
-        reduction_of(op, process_set), 0, prescale, postscale, *place_of(source),
+        reduction_of(op, process_set), 0, prescale, postscale, *device_arguments(source),
     )  # fmt: skip
     if not is_in_place:
         return handles.add((core,), target, source)
@@ -106,7 +106,7 @@ def grouped_allreduce(
     cores = _core.submit_group(
         [
             (_ALLREDUCE, key, number, dtype, source.data_ptr(), target.data_ptr(),
-             source.shape, reduction, 0, prescale, postscale, *place_of(source))
+             source.shape, reduction, 0, prescale, postscale, *device_arguments(source))
             for key, dtype, source, target in zip(keys, dtypes, sources, targets)
         ]
     )  # fmt: skip
@@ -127,7 +127,7 @@ def broadcast(
     core = _submit(
         _core.KIND_BROADCAST, key_of("broadcast", name), set_of(process_set), dtype,
         source.data_ptr(), target.data_ptr(), source.shape, 0, root_rank, 1.0, 1.0,
-        *place_of(source),
+        *device_arguments(source),
     )  # fmt: skip
     if is_in_place:
         return _add_in_place((core,), (tensor,), (source,), tensor)
@@ -245,7 +245,7 @@ def _scatter_order(
     return (
         _core.KIND_REDUCE_SCATTER, key, set_of(process_set), check(tensor), tensor.data_ptr(),
         output.data_ptr(), tensor.shape, REDUCTIONS[op], 0, prescale, postscale,
-        *place_of(tensor),
+        *device_arguments(tensor),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from torch.utils import dlpack
 
 from rueda import _core
 
-from .place import has_place
+from .memory import is_reachable
 
 __all__ = [
     "check", "check_group", "in_rows", "new_like", "new_sparse", "not_negated", "refuse", "take",
@@ -35,7 +35,7 @@ def check(tensor: torch.Tensor, name: str | None = None) -> int:
     """Return the library's number of its type, or raise :class:`ValueError`."""
     try:
         dtype = DTYPES[tensor.dtype]
-        if tensor.layout is _strided and has_place(tensor):
+        if tensor.layout is _strided and is_reachable(tensor):
             return dtype
     except (AttributeError, KeyError):
         pass

@@ -148,8 +148,8 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
     X(elastic_set_progress, METH_O,                                            \
       "elastic_set_progress(n): how far the state has come that this process " \
       "keeps")                                                                 \
-    X(elastic_news, METH_VARARGS,                                              \
-      "elastic_news(timeout_ms) -> (term, flags) of a change, or None")        \
+    X(elastic_change, METH_VARARGS,                                            \
+      "elastic_change(timeout_ms) -> (term, flags) of a change, or None")      \
     X(elastic_leave, METH_NOARGS,                                              \
       "elastic_leave(): this process was told to end; the launcher leaves it " \
       "out of the next term")                                                  \

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The place of this process in an elastic job, and news of a change. */
+/* The ranks of this process in an elastic job, and changes of its hosts. */
 #include "bind/core/core.h"
 
-#include "job/place.h"
-#include "os/notice.h"
+#include "job/rendezvous.h"
+#include "os/sigterm.h"
 
 PyObject *rueda_core_elastic_term(PyObject *module, PyObject *args)
 {
     (void)module;
     (void)args;
-    return PyLong_FromUnsignedLong(rueda_place_term());
+    return PyLong_FromUnsignedLong(rueda_rendezvous_term());
 }
 
 PyObject *rueda_core_elastic_is_refused(PyObject *module, PyObject *args)
 {
     (void)module;
     (void)args;
-    return PyBool_FromLong(rueda_place_is_refused());
+    return PyBool_FromLong(rueda_rendezvous_is_refused());
 }
 
 PyObject *rueda_core_elastic_set_progress(PyObject *module, PyObject *number)
@@ -26,13 +26,13 @@ PyObject *rueda_core_elastic_set_progress(PyObject *module, PyObject *number)
     (void)module;
     if (PyErr_Occurred() != NULL)
         return NULL;
-    rueda_place_set_progress(progress);
+    rueda_rendezvous_set_progress(progress);
     return rueda_core_none();
 }
 
-PyObject *rueda_core_elastic_news(PyObject *module, PyObject *args)
+PyObject *rueda_core_elastic_change(PyObject *module, PyObject *args)
 {
-    struct rueda_news news;
+    struct rueda_rendezvous_change change;
     PyThreadState *thread;
     rueda_status status;
     int timeout_ms;
@@ -41,10 +41,11 @@ PyObject *rueda_core_elastic_news(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "i", &timeout_ms))
         return NULL;
     thread = PyEval_SaveThread();
-    status = rueda_news_wait(timeout_ms, &news);
+    status = rueda_rendezvous_wait(timeout_ms, &change);
     PyEval_RestoreThread(thread);
     if (status == RUEDA_OK)
-        return Py_BuildValue("(II)", (unsigned)news.term, (unsigned)news.flags);
+        return Py_BuildValue("(II)", (unsigned)change.term,
+                             (unsigned)change.flags);
     if (status == RUEDA_ERR_TIMEOUT)
         return rueda_core_none();
     return rueda_core_raise(status, "the launcher's store cannot be reached");
@@ -58,7 +59,7 @@ PyObject *rueda_core_elastic_leave(PyObject *module, PyObject *args)
     (void)module;
     (void)args;
     thread = PyEval_SaveThread();
-    status = rueda_place_leave();
+    status = rueda_rendezvous_leave();
     PyEval_RestoreThread(thread);
     if (status == RUEDA_OK)
         return rueda_core_none();
@@ -77,7 +78,7 @@ PyObject *rueda_core_elastic_add(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "sL", &key, &count))
         return NULL;
     thread = PyEval_SaveThread();
-    status = rueda_place_add(key, count, &sum);
+    status = rueda_rendezvous_add(key, count, &sum);
     PyEval_RestoreThread(thread);
     if (status == RUEDA_OK)
         return PyLong_FromLongLong(sum);
@@ -93,7 +94,7 @@ PyObject *rueda_core_elastic_notice(PyObject *module, PyObject *agent)
     (void)module;
     if (PyErr_Occurred() != NULL)
         return NULL;
-    status = rueda_notice_open((int)ender, &bell);
+    status = rueda_sigterm_open((int)ender, &bell);
     if (status == RUEDA_OK || status == RUEDA_ERR_INVALID)
         return PyLong_FromLong(bell);
     return rueda_core_raise(status, "no descriptor for a notice");

@@ -8,26 +8,25 @@
 #include "api/pickle.h"
 
 /* The fields that every function begins with: purpose, name, set. */
-#define PLACE_FORMAT "Isi"
+#define ID_FORMAT "Isi"
 
 /* Each object has a number of its own, so that an old one cannot be sent again.
  */
 PyObject *rueda_core_object_count(PyObject *module, PyObject *args)
 {
-    struct rueda_object_place place = {0};
+    struct rueda_object_id id = {0};
     unsigned int purpose;
     uint64_t count;
     rueda_ctx *ctx;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, PLACE_FORMAT, &purpose, &place.name,
-                          &place.set))
+    if (!PyArg_ParseTuple(args, ID_FORMAT, &purpose, &id.name, &id.set))
         return NULL;
     ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
-    place.purpose = purpose;
-    count = rueda_pickle_count(ctx, &place);
+    id.purpose = purpose;
+    count = rueda_pickle_count(ctx, &id);
     rueda_default_leave();
     return PyLong_FromUnsignedLongLong(count);
 }
@@ -36,7 +35,7 @@ PyObject *rueda_core_object_count(PyObject *module, PyObject *args)
 PyObject *rueda_core_seal_object(PyObject *module, PyObject *args)
 {
     unsigned char head[RUEDA_OBJECT_HEAD_BYTES];
-    struct rueda_object_place place = {0};
+    struct rueda_object_id id = {0};
     unsigned long long sequence;
     PyObject *number;
     unsigned int purpose;
@@ -47,8 +46,8 @@ PyObject *rueda_core_seal_object(PyObject *module, PyObject *args)
     rueda_ctx *ctx;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, PLACE_FORMAT "KOn", &purpose, &place.name,
-                          &place.set, &sequence, &number, &len))
+    if (!PyArg_ParseTuple(args, ID_FORMAT "KOn", &purpose, &id.name, &id.set,
+                          &sequence, &number, &len))
         return NULL;
     at = PyLong_AsVoidPtr(number);
     if (PyErr_Occurred() != NULL)
@@ -56,11 +55,11 @@ PyObject *rueda_core_seal_object(PyObject *module, PyObject *args)
     ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
-    place.purpose = purpose;
-    place.sequence = sequence;
-    place.sender = rueda_rank(ctx);
+    id.purpose = purpose;
+    id.sequence = sequence;
+    id.sender = rueda_rank(ctx);
     thread = PyEval_SaveThread();
-    status = rueda_pickle_make_head(ctx, &place, at, (size_t)len, head);
+    status = rueda_pickle_make_head(ctx, &id, at, (size_t)len, head);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
     if (status != RUEDA_OK)
@@ -70,7 +69,7 @@ PyObject *rueda_core_seal_object(PyObject *module, PyObject *args)
 
 /* What both functions of a receiver take. */
 struct sealed {
-    struct rueda_object_place place;
+    struct rueda_object_id id;
     const unsigned char *head;
 };
 
@@ -84,8 +83,8 @@ static bool sealed_set(struct sealed *out, unsigned int purpose,
                      RUEDA_OBJECT_HEAD_BYTES);
         return false;
     }
-    out->place.purpose = purpose;
-    out->place.sequence = sequence;
+    out->id.purpose = purpose;
+    out->id.sequence = sequence;
     out->head = (const unsigned char *)head;
     return true;
 }
@@ -103,15 +102,15 @@ PyObject *rueda_core_object_length(PyObject *module, PyObject *args)
     rueda_ctx *ctx;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, PLACE_FORMAT "Kiy#", &purpose,
-                          &sealed.place.name, &sealed.place.set, &sequence,
-                          &sealed.place.sender, &head, &head_len) ||
+    if (!PyArg_ParseTuple(args, ID_FORMAT "Kiy#", &purpose, &sealed.id.name,
+                          &sealed.id.set, &sequence, &sealed.id.sender, &head,
+                          &head_len) ||
         !sealed_set(&sealed, purpose, sequence, head, head_len))
         return NULL;
     ctx = rueda_core_enter();
     if (ctx == NULL)
         return NULL;
-    status = rueda_pickle_read_head(ctx, &sealed.place, sealed.head, &len);
+    status = rueda_pickle_read_head(ctx, &sealed.id, sealed.head, &len);
     rueda_default_leave();
     if (status != RUEDA_OK)
         return rueda_core_raise(status, rueda_last_error());
@@ -134,10 +133,9 @@ PyObject *rueda_core_open_object(PyObject *module, PyObject *args)
     rueda_ctx *ctx;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, PLACE_FORMAT "Kiy#On", &purpose,
-                          &sealed.place.name, &sealed.place.set, &sequence,
-                          &sealed.place.sender, &head, &head_len, &number,
-                          &len) ||
+    if (!PyArg_ParseTuple(args, ID_FORMAT "Kiy#On", &purpose, &sealed.id.name,
+                          &sealed.id.set, &sequence, &sealed.id.sender, &head,
+                          &head_len, &number, &len) ||
         !sealed_set(&sealed, purpose, sequence, head, head_len))
         return NULL;
     at = PyLong_AsVoidPtr(number);
@@ -147,8 +145,7 @@ PyObject *rueda_core_open_object(PyObject *module, PyObject *args)
     if (ctx == NULL)
         return NULL;
     thread = PyEval_SaveThread();
-    status =
-        rueda_pickle_accept(ctx, &sealed.place, sealed.head, at, (size_t)len);
+    status = rueda_pickle_accept(ctx, &sealed.id, sealed.head, at, (size_t)len);
     rueda_default_leave();
     PyEval_RestoreThread(thread);
     return rueda_core_answer(status);

@@ -24,14 +24,14 @@ _Static_assert((int)RUEDA_CUDA_REDUCE + (int)RUEDA_BFLOAT16 ==
                "the kernels are in the order of dtypes");
 _Static_assert(sizeof(struct rueda_cuda_reduce) <= 4096, "a launch's limit");
 
-rueda_cuda_result rueda_cuda_launch(const struct rueda_cuda_call *call,
+rueda_cuda_result rueda_cuda_launch(const struct rueda_cuda_scope *scope,
                                     int kernel, uint64_t blocks, void *args)
 {
     void *params[] = {args};
 
-    return call->cuda->driver.launch(call->cuda->kernels[kernel],
-                                     (unsigned)blocks, 1, 1, RUEDA_CUDA_THREADS,
-                                     1, 1, 0, call->row->stream, params, NULL);
+    return scope->cuda->driver.launch(
+        scope->cuda->kernels[kernel], (unsigned)blocks, 1, 1,
+        RUEDA_CUDA_THREADS, 1, 1, 0, scope->row->stream, params, NULL);
 }
 
 /* Blocks for this many steps of a thread. */
@@ -44,16 +44,17 @@ static uint64_t blocks_for(uint64_t steps)
 }
 
 /* A call that is one kernel. */
-static rueda_status call_kernel(const struct rueda_device *device,
-                                struct rueda_work *work, int kernel,
-                                uint64_t steps, void *args)
+static rueda_status run_kernel(const struct rueda_device *device,
+                               struct rueda_work *work, int kernel,
+                               uint64_t steps, void *args)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
-    rueda_cuda_begin(device, work, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = rueda_cuda_launch(&call, kernel, blocks_for(steps), args);
-    return rueda_cuda_end(&call, call.result, "cuLaunchKernel");
+    rueda_cuda_begin(device, work, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result =
+            rueda_cuda_launch(&scope, kernel, blocks_for(steps), args);
+    return rueda_cuda_end(&scope, scope.result, "cuLaunchKernel");
 }
 
 static struct rueda_cuda_factor factor_of(rueda_dtype dtype, double factor)
@@ -110,8 +111,8 @@ rueda_status rueda_cuda_reduce(const struct rueda_device *device,
     args.dst = dst;
     args.n = n;
     memcpy(args.src, src, (size_t)n * sizeof(src[0]));
-    return call_kernel(device, work, RUEDA_CUDA_REDUCE + (int)arith->dtype,
-                       bytes / 16 + 1, &args);
+    return run_kernel(device, work, RUEDA_CUDA_REDUCE + (int)arith->dtype,
+                      bytes / 16 + 1, &args);
 }
 
 rueda_status rueda_cuda_reduce_all(const struct rueda_device *device,
@@ -132,8 +133,8 @@ rueda_status rueda_cuda_reduce_all(const struct rueda_device *device,
     args.copy_count = n - 1;
     memcpy(args.src, src, (size_t)n * sizeof(src[0]));
     memcpy(args.copies, dst + 1, (size_t)(n - 1) * sizeof(dst[0]));
-    return call_kernel(device, work, RUEDA_CUDA_REDUCE + (int)arith->dtype,
-                       bytes / 16 + 1, &args);
+    return run_kernel(device, work, RUEDA_CUDA_REDUCE + (int)arith->dtype,
+                      bytes / 16 + 1, &args);
 }
 
 rueda_status rueda_cuda_scale(const struct rueda_device *device,
@@ -168,7 +169,7 @@ rueda_status rueda_cuda_neutral(const struct rueda_device *device,
     if (count == 0)
         return work->status;
     rueda_host_neutral(arith, &args.bits, 1); /* the low bytes */
-    return call_kernel(device, work, RUEDA_CUDA_FILL, count, &args);
+    return run_kernel(device, work, RUEDA_CUDA_FILL, count, &args);
 }
 
 rueda_status rueda_cuda_convert(const struct rueda_device *device,
@@ -186,7 +187,7 @@ rueda_status rueda_cuda_convert(const struct rueda_device *device,
 
     if (count == 0)
         return work->status;
-    return call_kernel(device, work, RUEDA_CUDA_CONVERT, count, &args);
+    return run_kernel(device, work, RUEDA_CUDA_CONVERT, count, &args);
 }
 
 rueda_status rueda_cuda_combine(const struct rueda_device *device,
@@ -205,15 +206,15 @@ rueda_status rueda_cuda_combine(const struct rueda_device *device,
 
     if (count == 0)
         return work->status;
-    return call_kernel(device, work, RUEDA_CUDA_COMBINE, count, &args);
+    return run_kernel(device, work, RUEDA_CUDA_COMBINE, count, &args);
 }
 
 /* ---- Dot products ----------------------------------------------------- */
 
-static rueda_cuda_result need_sums(const struct rueda_cuda_call *call)
+static rueda_cuda_result need_sums(const struct rueda_cuda_scope *scope)
 {
-    const struct rueda_cuda_driver *driver = &call->cuda->driver;
-    struct rueda_cuda_row *row = call->row;
+    const struct rueda_cuda_driver *driver = &scope->cuda->driver;
+    struct rueda_cuda_row *row = scope->row;
     const size_t sums = 3 * (size_t)RUEDA_CUDA_DOT_SUMS * sizeof(double);
     const size_t dots = 3 * (size_t)RUEDA_CUDA_ROW_DOTS * sizeof(double);
     rueda_cuda_result result = RUEDA_CUDA_SUCCESS;
@@ -226,7 +227,7 @@ static rueda_cuda_result need_sums(const struct rueda_cuda_call *call)
 }
 
 /* Partial sums, fewer of them, one of each kind. */
-static rueda_cuda_result add_up(const struct rueda_cuda_call *call,
+static rueda_cuda_result add_up(const struct rueda_cuda_scope *scope,
                                 struct rueda_cuda_dots *args)
 {
     struct rueda_cuda_fold folds[] = {
@@ -234,22 +235,23 @@ static rueda_cuda_result add_up(const struct rueda_cuda_call *call,
         {args->sums, RUEDA_CUDA_DOT_FOLDED, 1},
     };
     rueda_cuda_result result = rueda_cuda_launch(
-        call, RUEDA_CUDA_DOTS, blocks_for(RUEDA_CUDA_DOT_SUMS), args);
+        scope, RUEDA_CUDA_DOTS, blocks_for(RUEDA_CUDA_DOT_SUMS), args);
 
     for (int i = 0; i < 2 && result == RUEDA_CUDA_SUCCESS; i++)
-        result = rueda_cuda_launch(call, RUEDA_CUDA_FOLD, 1, &folds[i]);
+        result = rueda_cuda_launch(scope, RUEDA_CUDA_FOLD, 1, &folds[i]);
     return result;
 }
 
 /* The results are one double at the head of each kind's partial sums. */
-static rueda_cuda_result fetch(const struct rueda_cuda_call *call, double *out)
+static rueda_cuda_result fetch(const struct rueda_cuda_scope *scope,
+                               double *out)
 {
     rueda_cuda_result result = RUEDA_CUDA_SUCCESS;
 
     for (int s = 0; s < 3 && result == RUEDA_CUDA_SUCCESS; s++)
-        result = call->cuda->driver.copy(
-            out + s, call->row->sums + (size_t)s * RUEDA_CUDA_DOT_SUMS,
-            sizeof(double), call->row->stream);
+        result = scope->cuda->driver.copy(
+            out + s, scope->row->sums + (size_t)s * RUEDA_CUDA_DOT_SUMS,
+            sizeof(double), scope->row->stream);
     return result;
 }
 
@@ -260,23 +262,24 @@ rueda_status rueda_cuda_dots(const struct rueda_device *device,
 {
     struct rueda_cuda_dots args = {
         .a = a, .b = b, .count = count, .dtype = (int)dtype};
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
-    rueda_cuda_begin(device, work, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = need_sums(&call);
-    if (call.result == RUEDA_CUDA_SUCCESS &&
-        call.row->dot_count == RUEDA_CUDA_ROW_DOTS)
-        call.result = RUEDA_CUDA_OUT_OF_MEMORY;
-    if (call.result == RUEDA_CUDA_SUCCESS) {
-        args.sums = call.row->sums;
-        call.result = add_up(&call, &args);
+    rueda_cuda_begin(device, work, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = need_sums(&scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS &&
+        scope.row->dot_count == RUEDA_CUDA_ROW_DOTS)
+        scope.result = RUEDA_CUDA_OUT_OF_MEMORY;
+    if (scope.result == RUEDA_CUDA_SUCCESS) {
+        args.sums = scope.row->sums;
+        scope.result = add_up(&scope, &args);
     }
-    if (call.result == RUEDA_CUDA_SUCCESS) {
-        const int place = call.row->dot_count++;
+    if (scope.result == RUEDA_CUDA_SUCCESS) {
+        const int place = scope.row->dot_count++;
 
-        call.row->owners[place] = out_dots;
-        call.result = fetch(&call, call.row->dots + (size_t)3 * (size_t)place);
+        scope.row->owners[place] = out_dots;
+        scope.result =
+            fetch(&scope, scope.row->dots + (size_t)3 * (size_t)place);
     }
-    return rueda_cuda_end(&call, call.result, "a dot product");
+    return rueda_cuda_end(&scope, scope.result, "a dot product");
 }

@@ -26,33 +26,33 @@ void rueda_cuda_keep(struct rueda_cuda *cuda, const struct rueda_text *words)
 /* Another thread may capture a graph in a mode that forbids calls of all
  * others; ours have nothing to do with its streams. */
 void rueda_cuda_begin(const struct rueda_device *device,
-                      struct rueda_work *work, struct rueda_cuda_call *call)
+                      struct rueda_work *work, struct rueda_cuda_scope *scope)
 {
     struct rueda_cuda *cuda = rueda_cuda_of(device);
 
-    call->cuda = cuda;
-    call->row = work != NULL ? work->state[0] : NULL;
-    call->mode = RUEDA_CUDA_CAPTURE_RELAXED;
-    call->result = cuda->driver.context_push(cuda->context);
-    call->is_inside = call->result == RUEDA_CUDA_SUCCESS;
-    if (!call->is_inside)
+    scope->cuda = cuda;
+    scope->row = work != NULL ? work->state[0] : NULL;
+    scope->mode = RUEDA_CUDA_CAPTURE_RELAXED;
+    scope->result = cuda->driver.context_push(cuda->context);
+    scope->is_inside = scope->result == RUEDA_CUDA_SUCCESS;
+    if (!scope->is_inside)
         return;
-    cuda->driver.capture_mode(&call->mode);
-    if (work == NULL || call->row != NULL)
+    cuda->driver.capture_mode(&scope->mode);
+    if (work == NULL || scope->row != NULL)
         return;
-    call->result = rueda_cuda_row_take(cuda, &call->row);
-    if (call->result == RUEDA_CUDA_SUCCESS)
-        work->state[0] = call->row;
+    scope->result = rueda_cuda_row_take(cuda, &scope->row);
+    if (scope->result == RUEDA_CUDA_SUCCESS)
+        work->state[0] = scope->row;
 }
 
-void rueda_cuda_leave(struct rueda_cuda_call *call)
+void rueda_cuda_leave(struct rueda_cuda_scope *scope)
 {
     void *ignored;
 
-    if (!call->is_inside)
+    if (!scope->is_inside)
         return;
-    call->cuda->driver.capture_mode(&call->mode);
-    call->cuda->driver.context_pop(&ignored);
+    scope->cuda->driver.capture_mode(&scope->mode);
+    scope->cuda->driver.context_pop(&ignored);
 }
 
 static rueda_status fail(const struct rueda_cuda *cuda,
@@ -67,61 +67,62 @@ static rueda_status fail(const struct rueda_cuda *cuda,
     return rueda_cuda_status(result);
 }
 
-rueda_status rueda_cuda_end(struct rueda_cuda_call *call,
+rueda_status rueda_cuda_end(struct rueda_cuda_scope *scope,
                             rueda_cuda_result result, const char *what)
 {
-    rueda_cuda_leave(call);
+    rueda_cuda_leave(scope);
     if (result != RUEDA_CUDA_SUCCESS && result != RUEDA_CUDA_NOT_READY)
-        return fail(call->cuda, result, what);
-    return call->row != NULL ? RUEDA_IN_PROGRESS : rueda_cuda_status(result);
+        return fail(scope->cuda, result, what);
+    return scope->row != NULL ? RUEDA_IN_PROGRESS : rueda_cuda_status(result);
 }
 
 /* ---- Memory ----------------------------------------------------------- */
 
 static void *cuda_alloc(const struct rueda_device *device, size_t bytes)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
     void *at = NULL;
 
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.alloc(&at, bytes > 0 ? bytes : 1);
-    return rueda_cuda_end(&call, call.result, "cuMemAlloc") == RUEDA_OK ? at
-                                                                        : NULL;
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = scope.cuda->driver.alloc(&at, bytes > 0 ? bytes : 1);
+    return rueda_cuda_end(&scope, scope.result, "cuMemAlloc") == RUEDA_OK
+               ? at
+               : NULL;
 }
 
 static void cuda_free(const struct rueda_device *device, void *at)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
     if (at == NULL)
         return;
-    rueda_cuda_begin(device, NULL, &call);
-    rueda_cuda_end(&call, call.cuda->driver.free(at), "cuMemFree");
+    rueda_cuda_begin(device, NULL, &scope);
+    rueda_cuda_end(&scope, scope.cuda->driver.free(at), "cuMemFree");
 }
 
 static void *cuda_alloc_host(const struct rueda_device *device, size_t bytes)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
     void *at = NULL;
 
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result =
-            call.cuda->driver.host_alloc(&at, bytes > 0 ? bytes : 1, 0);
-    return rueda_cuda_end(&call, call.result, "cuMemHostAlloc") == RUEDA_OK
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result =
+            scope.cuda->driver.host_alloc(&at, bytes > 0 ? bytes : 1, 0);
+    return rueda_cuda_end(&scope, scope.result, "cuMemHostAlloc") == RUEDA_OK
                ? at
                : NULL;
 }
 
 static void cuda_free_host(const struct rueda_device *device, void *at)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
     if (at == NULL)
         return;
-    rueda_cuda_begin(device, NULL, &call);
-    rueda_cuda_end(&call, call.cuda->driver.host_free(at), "cuMemFreeHost");
+    rueda_cuda_begin(device, NULL, &scope);
+    rueda_cuda_end(&scope, scope.cuda->driver.host_free(at), "cuMemFreeHost");
 }
 
 /* What the driver does not know is plain memory of the host. */
@@ -161,7 +162,7 @@ static rueda_status cuda_owns(const struct rueda_device *device, const void *at)
  * KiB take 154 us. Two rows go by a copy engine, and take 16 us. */
 #define SHORT_COPY ((size_t)32 << 10)
 
-static rueda_cuda_result copy(const struct rueda_cuda_call *call, void *dst,
+static rueda_cuda_result copy(const struct rueda_cuda_scope *scope, void *dst,
                               const void *src, size_t bytes)
 {
     const struct rueda_cuda_rows rows = {
@@ -176,22 +177,22 @@ static rueda_cuda_result copy(const struct rueda_cuda_call *call, void *dst,
     };
 
     if (bytes < SHORT_COPY && bytes % 2 == 0)
-        return call->cuda->driver.copy_rows(&rows, call->row->stream);
-    return call->cuda->driver.copy(dst, src, bytes, call->row->stream);
+        return scope->cuda->driver.copy_rows(&rows, scope->row->stream);
+    return scope->cuda->driver.copy(dst, src, bytes, scope->row->stream);
 }
 
 static rueda_status cuda_copy(const struct rueda_device *device,
                               struct rueda_work *work, void *dst,
                               const void *src, size_t bytes)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
     if (bytes == 0 || dst == src)
         return work->status;
-    rueda_cuda_begin(device, work, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = copy(&call, dst, src, bytes);
-    return rueda_cuda_end(&call, call.result, "cuMemcpyAsync");
+    rueda_cuda_begin(device, work, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = copy(&scope, dst, src, bytes);
+    return rueda_cuda_end(&scope, scope.result, "cuMemcpyAsync");
 }
 
 /* ---- Rows and events -------------------------------------------------- */
@@ -208,21 +209,21 @@ static rueda_status cuda_poll(const struct rueda_device *device,
                               struct rueda_work *work)
 {
     struct rueda_cuda_row *row = work->state[0];
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
     rueda_status status;
 
     if (row == NULL)
         return RUEDA_OK;
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.stream_query(row->stream);
-    status = rueda_cuda_end(&call, call.result, "a kernel or copy");
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = scope.cuda->driver.stream_query(row->stream);
+    status = rueda_cuda_end(&scope, scope.result, "a kernel or copy");
     if (status == RUEDA_OK)
         hand_over_dots(row);
     if (status != RUEDA_IN_PROGRESS) {
         row->dot_count = 0;
         work->state[0] = NULL;
-        rueda_cuda_row_give(call.cuda, row);
+        rueda_cuda_row_give(scope.cuda, row);
     }
     return status;
 }
@@ -250,69 +251,69 @@ static rueda_status cuda_record(const struct rueda_device *device, void *stream,
                                 struct rueda_event *event)
 {
     struct rueda_cuda_mark *mark = mark_of(event);
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
     const char *what = "cuStreamIsCapturing";
 
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = refuse_capture(call.cuda, stream);
-    if (call.result == RUEDA_CUDA_SUCCESS && mark == NULL &&
-        call.cuda->driver.stream_query(stream) == RUEDA_CUDA_SUCCESS) {
-        rueda_cuda_leave(&call); /* there is nothing to wait for */
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = refuse_capture(scope.cuda, stream);
+    if (scope.result == RUEDA_CUDA_SUCCESS && mark == NULL &&
+        scope.cuda->driver.stream_query(stream) == RUEDA_CUDA_SUCCESS) {
+        rueda_cuda_leave(&scope); /* there is nothing to wait for */
         return RUEDA_OK;
     }
-    if (call.result == RUEDA_CUDA_SUCCESS && mark == NULL) {
+    if (scope.result == RUEDA_CUDA_SUCCESS && mark == NULL) {
         what = "cuEventCreate";
-        call.result = rueda_cuda_mark_take(call.cuda, &mark);
+        scope.result = rueda_cuda_mark_take(scope.cuda, &mark);
         event->state[0] = mark;
     }
-    if (call.result == RUEDA_CUDA_SUCCESS) {
+    if (scope.result == RUEDA_CUDA_SUCCESS) {
         what = "cuEventRecord, on a stream of the application";
-        call.result = call.cuda->driver.event_record(mark->event, stream);
+        scope.result = scope.cuda->driver.event_record(mark->event, stream);
     }
-    return rueda_cuda_end(&call, call.result, what);
+    return rueda_cuda_end(&scope, scope.result, what);
 }
 
 static rueda_status cuda_is_done(const struct rueda_device *device,
                                  struct rueda_event *event)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
     if (event->state[0] == NULL)
         return RUEDA_OK;
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.event_query(mark_of(event)->event);
-    return rueda_cuda_end(&call, call.result, "cuEventQuery");
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = scope.cuda->driver.event_query(mark_of(event)->event);
+    return rueda_cuda_end(&scope, scope.result, "cuEventQuery");
 }
 
 static rueda_status cuda_wait(const struct rueda_device *device, void *stream,
                               struct rueda_event *event)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
     if (event->state[0] == NULL)
         return RUEDA_OK;
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result =
-            call.cuda->driver.stream_wait(stream, mark_of(event)->event, 0);
-    return rueda_cuda_end(&call, call.result, "cuStreamWaitEvent");
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result =
+            scope.cuda->driver.stream_wait(stream, mark_of(event)->event, 0);
+    return rueda_cuda_end(&scope, scope.result, "cuStreamWaitEvent");
 }
 
 static rueda_status cuda_after(const struct rueda_device *device,
                                struct rueda_work *work,
                                struct rueda_event *event)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
     if (event->state[0] == NULL)
         return work->status;
-    rueda_cuda_begin(device, work, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.stream_wait(call.row->stream,
-                                                    mark_of(event)->event, 0);
-    return rueda_cuda_end(&call, call.result, "cuStreamWaitEvent");
+    rueda_cuda_begin(device, work, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = scope.cuda->driver.stream_wait(scope.row->stream,
+                                                      mark_of(event)->event, 0);
+    return rueda_cuda_end(&scope, scope.result, "cuStreamWaitEvent");
 }
 
 static void cuda_hold(const struct rueda_device *device,
@@ -346,7 +347,7 @@ static void cuda_tell(const struct rueda_device *device, struct rueda_text *out)
 
 static const struct rueda_device_ops cuda_ops = {
     .name = "cuda",
-    .memory = RUEDA_MEMORY_CUDA,
+    .memory = RUEDA_MEMKIND_CUDA,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .alloc_host = cuda_alloc_host,
@@ -484,6 +485,7 @@ void rueda_cuda_set_up(const struct rueda_device *device,
 
     cuda->nccl = rueda_nccl_new(config);
     cuda->super.algos = algos;
+    cuda->super.private_by = config->cuda_ipc ? NULL : "RUEDA_CUDA_IPC=0";
 }
 
 void rueda_cuda_close(const struct rueda_device *device)

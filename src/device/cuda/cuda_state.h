@@ -108,7 +108,7 @@ struct rueda_cuda_mark {
     struct rueda_cuda_mark *next; /* free ones */
 };
 
-struct rueda_cuda_call {
+struct rueda_cuda_scope {
     struct rueda_cuda *cuda;
     struct rueda_cuda_row *row; /* NULL in a call without one */
     bool is_inside;             /* the context was made current */
@@ -127,15 +127,15 @@ rueda_cuda_of(const struct rueda_device *device)
 
 /* work NULL: a call without a row. */
 void rueda_cuda_begin(const struct rueda_device *device,
-                      struct rueda_work *work, struct rueda_cuda_call *call);
+                      struct rueda_work *work, struct rueda_cuda_scope *scope);
 
 /* `what` names the driver's function. A success is RUEDA_IN_PROGRESS in a row,
  * else RUEDA_OK; a failure is logged, and kept for tell(). */
-rueda_status rueda_cuda_end(struct rueda_cuda_call *call,
+rueda_status rueda_cuda_end(struct rueda_cuda_scope *scope,
                             rueda_cuda_result result, const char *what);
 
 /* End a call that may fail without harm to the job; its caller says why. */
-void rueda_cuda_leave(struct rueda_cuda_call *call);
+void rueda_cuda_leave(struct rueda_cuda_scope *scope);
 
 /* Keep these words for tell(). */
 void rueda_cuda_keep(struct rueda_cuda *cuda, const struct rueda_text *words);
@@ -154,10 +154,10 @@ void rueda_cuda_mark_give(struct rueda_cuda *cuda,
                           struct rueda_cuda_mark *mark);
 
 /* Start a kernel on `blocks` blocks, in the row's stream. */
-rueda_cuda_result rueda_cuda_launch(const struct rueda_cuda_call *call,
+rueda_cuda_result rueda_cuda_launch(const struct rueda_cuda_scope *scope,
                                     int kernel, uint64_t blocks, void *args);
 
-/* The slots of the table (arith.c, pack.c). */
+/* The functions of the table (arith.c, pack.c). */
 rueda_status rueda_cuda_reduce(const struct rueda_device *device,
                                struct rueda_work *work,
                                const struct rueda_arith *arith, void *dst,

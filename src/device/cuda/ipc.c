@@ -42,19 +42,19 @@ void rueda_cuda_identity(const struct rueda_device *device, uint64_t out[2])
 rueda_status rueda_cuda_region(const struct rueda_device *device,
                                const void *at, struct rueda_region *out)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
     unsigned long long id = 0;
     void *base = NULL;
     size_t bytes = 0;
 
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.address_range(&base, &bytes, at);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.pointer_attribute(
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = scope.cuda->driver.address_range(&base, &bytes, at);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = scope.cuda->driver.pointer_attribute(
             &id, RUEDA_CUDA_ATTRIBUTE_ALLOCATION, base);
-    rueda_cuda_leave(&call);
-    if (call.result != RUEDA_CUDA_SUCCESS)
+    rueda_cuda_leave(&scope);
+    if (scope.result != RUEDA_CUDA_SUCCESS)
         return RUEDA_ERR_UNSUPPORTED;
     *out = (struct rueda_region){id, base, bytes};
     return RUEDA_OK;
@@ -65,14 +65,14 @@ rueda_status rueda_cuda_share(const struct rueda_device *device,
                               struct rueda_shared *out, struct rueda_text *why)
 {
     struct rueda_cuda_handle handle;
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.handle_get(&handle, region->base);
-    rueda_cuda_leave(&call);
-    if (call.result != RUEDA_CUDA_SUCCESS)
-        return explain(call.cuda, call.result,
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = scope.cuda->driver.handle_get(&handle, region->base);
+    rueda_cuda_leave(&scope);
+    if (scope.result != RUEDA_CUDA_SUCCESS)
+        return explain(scope.cuda, scope.result,
                        "cuIpcGetMemHandle, of memory that is no plain "
                        "allocation (torch's expandable segments are none)",
                        why);
@@ -96,7 +96,7 @@ rueda_status rueda_cuda_reach(const struct rueda_device *device,
                               struct rueda_text *why)
 {
     struct rueda_cuda_handle handle;
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
     uint64_t here[2];
     void *at = NULL;
 
@@ -110,13 +110,13 @@ rueda_status rueda_cuda_reach(const struct rueda_device *device,
         return RUEDA_OK;
     }
     memcpy(&handle, shared->handle, sizeof(handle));
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result =
-            call.cuda->driver.handle_open(&at, handle, RUEDA_CUDA_PEER_ACCESS);
-    rueda_cuda_leave(&call);
-    if (call.result != RUEDA_CUDA_SUCCESS)
-        return explain(call.cuda, call.result,
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result =
+            scope.cuda->driver.handle_open(&at, handle, RUEDA_CUDA_PEER_ACCESS);
+    rueda_cuda_leave(&scope);
+    if (scope.result != RUEDA_CUDA_SUCCESS)
+        return explain(scope.cuda, scope.result,
                        "cuIpcOpenMemHandle, of a rank whose GPU has no peer "
                        "access, or that runs in a container of its own",
                        why);
@@ -127,12 +127,12 @@ rueda_status rueda_cuda_reach(const struct rueda_device *device,
 void rueda_cuda_unreach(const struct rueda_device *device,
                         const struct rueda_shared *shared, void *at)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
     if (is_mine(shared))
         return;
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.cuda->driver.handle_close(at);
-    rueda_cuda_leave(&call);
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.cuda->driver.handle_close(at);
+    rueda_cuda_leave(&scope);
 }

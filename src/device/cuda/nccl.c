@@ -30,10 +30,10 @@
 #define AWAKE_NS ((int64_t)50000000)
 
 /* In how many turns the peers' connections are looked at. */
-#define LOOK_EVERY 256
+#define TROUBLE_EVERY 256
 
 struct nccl_task {
-    struct rueda_nccl_place *place;
+    struct rueda_nccl_comm *place;
     enum {
         JOIN,
         PRESCALE,
@@ -68,7 +68,7 @@ static bool has_arithmetic(const struct rueda_arith *arith)
 static bool nccl_can_run(const struct rueda_place *place,
                          const struct rueda_coll *coll)
 {
-    const struct rueda_nccl_place *self;
+    const struct rueda_nccl_comm *self;
 
     if (place->mesh->size < 2 || place->staging == NULL ||
         coll->is_short_handed)
@@ -87,7 +87,7 @@ static bool nccl_can_run(const struct rueda_place *place,
 static bool nccl_takes_parts(const struct rueda_place *place,
                              const struct rueda_coll *coll)
 {
-    const struct rueda_nccl_place *self = rueda_nccl_find(place);
+    const struct rueda_nccl_comm *self = rueda_nccl_find(place);
 
     return coll->part_count == 1 && self != NULL &&
            self->step == RUEDA_NCCL_READY;
@@ -250,7 +250,7 @@ static bool is_bad(rueda_nccl_result result)
 static rueda_status fail(struct rueda_task *task, rueda_nccl_result result,
                          const char *what)
 {
-    struct rueda_nccl_place *self = state_of(task)->place;
+    struct rueda_nccl_comm *self = state_of(task)->place;
 
     self->words = (struct rueda_text){{0}};
     rueda_nccl_explain(&rueda_nccl_cuda(self)->nccl->lib, self->comm, result,
@@ -272,20 +272,20 @@ static rueda_status begin_launch(struct rueda_task *task)
         .me = task->place->mesh->rank,
         .comm = self->place->comm,
     };
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
     rueda_status status;
 
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS && nccl->stream == NULL)
-        call.result = call.cuda->driver.stream_create(&nccl->stream,
-                                                      RUEDA_CUDA_NON_BLOCKING);
-    if (call.result == RUEDA_CUDA_SUCCESS) {
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS && nccl->stream == NULL)
+        scope.result = scope.cuda->driver.stream_create(
+            &nccl->stream, RUEDA_CUDA_NON_BLOCKING);
+    if (scope.result == RUEDA_CUDA_SUCCESS) {
         launch.stream = nccl->stream;
         note(&launch, nccl->lib.group_start());
         launch_kind(&launch, is_scaled ? task->coll.recv : task->coll.send);
         note(&launch, nccl->lib.group_end());
     }
-    status = rueda_cuda_end(&call, call.result, "cuStreamCreate");
+    status = rueda_cuda_end(&scope, scope.result, "cuStreamCreate");
     self->is_running = true;
     nccl->running++;
     if (status == RUEDA_OK && is_bad(launch.result))
@@ -321,8 +321,8 @@ static void tell_if_slow(struct rueda_task *task, int64_t now_ns)
 
 /* RUEDA_IN_PROGRESS: all is well, or that is not known yet. *out_result is
  * NCCL's state. */
-static rueda_status look_for_trouble(struct rueda_task *task,
-                                     rueda_nccl_result *out_result)
+static rueda_status find_trouble(struct rueda_task *task,
+                                 rueda_nccl_result *out_result)
 {
     struct nccl_task *self = state_of(task);
     const struct rueda_nccl_lib *lib = &rueda_nccl_cuda(self->place)->nccl->lib;
@@ -333,7 +333,7 @@ static rueda_status look_for_trouble(struct rueda_task *task,
         result = RUEDA_NCCL_INTERNAL_ERROR;
     *out_result = result;
     if (!is_bad(result) && self->trouble_ns == 0 &&
-        self->turns++ % LOOK_EVERY != LOOK_EVERY - 1)
+        self->turns++ % TROUBLE_EVERY != TROUBLE_EVERY - 1)
         return RUEDA_IN_PROGRESS;
     now_ns = rueda_clock_ns();
     tell_if_slow(task, now_ns);
@@ -357,19 +357,19 @@ static rueda_status enqueue(struct rueda_task *task)
 {
     struct nccl_task *self = state_of(task);
     rueda_nccl_result result;
-    rueda_status status = look_for_trouble(task, &result);
-    struct rueda_cuda_call call;
+    rueda_status status = find_trouble(task, &result);
+    struct rueda_cuda_scope scope;
 
     if (status < 0 || result != RUEDA_NCCL_SUCCESS)
         return status;
-    rueda_cuda_begin(task->place->device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS && self->place->event == NULL)
-        call.result = call.cuda->driver.event_create(&self->place->event,
-                                                     RUEDA_CUDA_NO_TIMING);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.event_record(self->place->event,
-                                                     call.cuda->nccl->stream);
-    status = rueda_cuda_end(&call, call.result, "cuEventRecord");
+    rueda_cuda_begin(task->place->device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS && self->place->event == NULL)
+        scope.result = scope.cuda->driver.event_create(&self->place->event,
+                                                       RUEDA_CUDA_NO_TIMING);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = scope.cuda->driver.event_record(
+            self->place->event, scope.cuda->nccl->stream);
+    status = rueda_cuda_end(&scope, scope.result, "cuEventRecord");
     if (status == RUEDA_OK)
         rueda_nccl_turn_end(self->place);
     return status;
@@ -395,13 +395,13 @@ static rueda_status run(struct rueda_task *task)
 {
     struct nccl_task *self = state_of(task);
     rueda_nccl_result result;
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
     rueda_status status;
 
-    rueda_cuda_begin(task->place->device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.event_query(self->place->event);
-    status = rueda_cuda_end(&call, call.result, "a kernel of NCCL");
+    rueda_cuda_begin(task->place->device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = scope.cuda->driver.event_query(self->place->event);
+    status = rueda_cuda_end(&scope, scope.result, "a kernel of NCCL");
     if (status < 0)
         return status;
     /* A kernel that an error ended has ended, too. */
@@ -409,7 +409,7 @@ static rueda_status run(struct rueda_task *task)
         count_out(self);
         return RUEDA_OK;
     }
-    return look_for_trouble(task, &result);
+    return find_trouble(task, &result);
 }
 
 /* ---- Steps ------------------------------------------------------------ */
@@ -530,19 +530,19 @@ static void nccl_finish(struct rueda_task *task)
 
 static void destroy_event(const struct rueda_device *device, void *event)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
-        call.result = call.cuda->driver.event_destroy(event);
-    rueda_cuda_end(&call, call.result, "cuEventDestroy");
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
+        scope.result = scope.cuda->driver.event_destroy(event);
+    rueda_cuda_end(&scope, scope.result, "cuEventDestroy");
 }
 
 static void nccl_leave(const struct rueda_place *place)
 {
     struct rueda_nccl *nccl = rueda_cuda_of(place->device)->nccl;
-    struct rueda_nccl_place **at = &nccl->places;
-    struct rueda_nccl_place *self;
+    struct rueda_nccl_comm **at = &nccl->comms;
+    struct rueda_nccl_comm *self;
 
     while (*at != NULL && (*at)->place != place)
         at = &(*at)->next;
@@ -563,7 +563,7 @@ const struct rueda_algo rueda_cuda_nccl = {
     .kinds = 1u << RUEDA_ALLREDUCE | 1u << RUEDA_ALLGATHER |
              1u << RUEDA_BROADCAST | 1u << RUEDA_ALLTOALL |
              1u << RUEDA_REDUCE_SCATTER,
-    .memory = RUEDA_MEMORY_CUDA,
+    .memory = RUEDA_MEMKIND_CUDA,
     .can_run = nccl_can_run,
     .leave = nccl_leave,
     .takes_parts = nccl_takes_parts,

@@ -28,52 +28,52 @@ struct rueda_nccl *rueda_nccl_new(const struct rueda_config *config)
 
 void rueda_nccl_free(struct rueda_cuda *cuda)
 {
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
     if (cuda->nccl == NULL)
         return;
-    rueda_cuda_begin(&cuda->super, NULL, &call);
-    if (cuda->nccl->stream != NULL && call.result == RUEDA_CUDA_SUCCESS)
+    rueda_cuda_begin(&cuda->super, NULL, &scope);
+    if (cuda->nccl->stream != NULL && scope.result == RUEDA_CUDA_SUCCESS)
         cuda->driver.stream_destroy(cuda->nccl->stream);
-    rueda_cuda_end(&call, RUEDA_CUDA_SUCCESS, "cuStreamDestroy");
+    rueda_cuda_end(&scope, RUEDA_CUDA_SUCCESS, "cuStreamDestroy");
     free(cuda->nccl);
     cuda->nccl = NULL;
 }
 
-struct rueda_nccl_place *rueda_nccl_find(const struct rueda_place *place)
+struct rueda_nccl_comm *rueda_nccl_find(const struct rueda_place *place)
 {
-    struct rueda_nccl_place *self = rueda_cuda_of(place->device)->nccl->places;
+    struct rueda_nccl_comm *self = rueda_cuda_of(place->device)->nccl->comms;
 
     while (self != NULL && self->place != place)
         self = self->next;
     return self;
 }
 
-struct rueda_nccl_place *rueda_nccl_need(struct rueda_task *task)
+struct rueda_nccl_comm *rueda_nccl_need(struct rueda_task *task)
 {
     struct rueda_nccl *nccl = rueda_cuda_of(task->place->device)->nccl;
-    struct rueda_nccl_place *self = rueda_nccl_find(task->place);
-    struct rueda_nccl_card *cards;
+    struct rueda_nccl_comm *self = rueda_nccl_find(task->place);
+    struct rueda_nccl_report *reports;
 
     if (self != NULL)
         return self;
     self = calloc(1, sizeof(*self));
     if (self == NULL)
         return NULL;
-    cards = calloc((size_t)task->place->mesh->size, sizeof(*cards));
-    if (cards == NULL) {
+    reports = calloc((size_t)task->place->mesh->size, sizeof(*reports));
+    if (reports == NULL) {
         free(self);
         return NULL;
     }
-    self->talk.entries = (char *)cards;
+    self->talk.entries = (char *)reports;
     self->place = task->place;
     self->tag_set = task->tag.set;
-    self->next = nccl->places;
-    nccl->places = self;
+    self->next = nccl->comms;
+    nccl->comms = self;
     return self;
 }
 
-rueda_status rueda_nccl_fail(struct rueda_nccl_place *self)
+rueda_status rueda_nccl_fail(struct rueda_nccl_comm *self)
 {
     struct rueda_text words = {{0}};
 
@@ -84,7 +84,7 @@ rueda_status rueda_nccl_fail(struct rueda_nccl_place *self)
     return RUEDA_ERR_IO;
 }
 
-void rueda_nccl_stop(struct rueda_nccl_place *self, bool is_gentle)
+void rueda_nccl_stop(struct rueda_nccl_comm *self, bool is_gentle)
 {
     void *comm = self->comm;
 
@@ -97,77 +97,78 @@ void rueda_nccl_stop(struct rueda_nccl_place *self, bool is_gentle)
 
 /* ---- What this member tells ------------------------------------------- */
 
-static struct rueda_nccl_card card_of(const struct rueda_nccl_place *self,
-                                      bool can)
+static struct rueda_nccl_report report_of(const struct rueda_nccl_comm *self,
+                                          bool can)
 {
     struct rueda_cuda *cuda = rueda_nccl_cuda(self);
-    struct rueda_nccl_card card;
+    struct rueda_nccl_report report;
 
-    memset(&card, 0, sizeof(card));
-    card.can = can;
-    card.member = self->place->mesh->rank;
-    card.choice = (int32_t)cuda->nccl->config->nccl;
-    card.version = cuda->nccl->lib.version;
-    card.id = self->id;
-    cuda->driver.device_uuid(card.uuid, cuda->ordinal);
+    memset(&report, 0, sizeof(report));
+    report.can = can;
+    report.member = self->place->mesh->rank;
+    report.choice = (int32_t)cuda->nccl->config->nccl;
+    report.version = cuda->nccl->lib.version;
+    report.id = self->id;
+    cuda->driver.device_uuid(report.uuid, cuda->ordinal);
     if (!can)
-        snprintf(card.words, sizeof(card.words), "%.*s",
-                 (int)sizeof(card.words) - 1, self->words.chars);
-    return card;
+        snprintf(report.words, sizeof(report.words), "%.*s",
+                 (int)sizeof(report.words) - 1, self->words.chars);
+    return report;
 }
 
-static void tell(struct rueda_nccl_place *self, rueda_nccl_step step, bool can)
+static void tell(struct rueda_nccl_comm *self, rueda_nccl_step step, bool can)
 {
-    const struct rueda_nccl_card card = card_of(self, can);
+    const struct rueda_nccl_report report = report_of(self, can);
 
     self->step = step;
-    rueda_nccl_talk_begin(&self->talk, &card, sizeof(card));
+    rueda_nccl_talk_begin(&self->talk, &report, sizeof(report));
 }
 
-static const struct rueda_nccl_card *
-card_from(const struct rueda_nccl_place *self, int member)
+static const struct rueda_nccl_report *
+report_from(const struct rueda_nccl_comm *self, int member)
 {
     return rueda_nccl_talk_entry(&self->talk, self->place->mesh, member);
 }
 
 /* Bytes of another member. */
-static void quote(const struct rueda_nccl_card *card, struct rueda_text *out)
+static void quote(const struct rueda_nccl_report *report,
+                  struct rueda_text *out)
 {
-    rueda_text_add(out, "member %d: %.*s", card->member,
-                   (int)sizeof(card->words) - 1, card->words);
+    rueda_text_add(out, "member %d: %.*s", report->member,
+                   (int)sizeof(report->words) - 1, report->words);
     rueda_text_clean(out);
 }
 
 /* ---- What follows from what all have told ----------------------------- */
 
 /* Do all of them want it whatever it takes? */
-static bool is_forced(const struct rueda_nccl_place *self)
+static bool is_forced(const struct rueda_nccl_comm *self)
 {
     for (int i = 0; i < self->place->mesh->size; i++)
-        if (card_from(self, i)->choice != (int32_t)RUEDA_NCCL_ALWAYS)
+        if (report_from(self, i)->choice != (int32_t)RUEDA_NCCL_ALWAYS)
             return false;
     return true;
 }
 
 /* The first member that cannot, or -1. */
-static int find_unable(const struct rueda_nccl_place *self)
+static int find_unable(const struct rueda_nccl_comm *self)
 {
     for (int i = 0; i < self->place->mesh->size; i++)
-        if (card_from(self, i)->can == 0)
+        if (report_from(self, i)->can == 0)
             return i;
     return -1;
 }
 
 /* Two members with one GPU. */
-static bool find_shared(const struct rueda_nccl_place *self, int *out_a,
+static bool find_shared(const struct rueda_nccl_comm *self, int *out_a,
                         int *out_b)
 {
     const int size = self->place->mesh->size;
 
     for (int a = 0; a < size; a++)
         for (int b = a + 1; b < size; b++)
-            if (memcmp(card_from(self, a)->uuid, card_from(self, b)->uuid,
-                       sizeof(card_from(self, a)->uuid)) == 0) {
+            if (memcmp(report_from(self, a)->uuid, report_from(self, b)->uuid,
+                       sizeof(report_from(self, a)->uuid)) == 0) {
                 *out_a = a;
                 *out_b = b;
                 return true;
@@ -175,27 +176,27 @@ static bool find_shared(const struct rueda_nccl_place *self, int *out_a,
     return false;
 }
 
-/* Why they cannot, as it follows from their cards; false: they can. */
-static bool find_reason(const struct rueda_nccl_place *self,
+/* Why they cannot, as it follows from their reports; false: they can. */
+static bool find_reason(const struct rueda_nccl_comm *self,
                         struct rueda_text *why)
 {
-    const struct rueda_nccl_card *mine = card_from(self, 0);
+    const struct rueda_nccl_report *mine = report_from(self, 0);
     const int unable = find_unable(self);
     int a;
     int b;
 
     if (unable >= 0) {
-        quote(card_from(self, unable), why);
+        quote(report_from(self, unable), why);
         return true;
     }
     for (int i = 0; i < self->place->mesh->size; i++) {
-        const struct rueda_nccl_card *card = card_from(self, i);
+        const struct rueda_nccl_report *report = report_from(self, i);
 
-        if (card->version != mine->version) {
+        if (report->version != mine->version) {
             rueda_text_set(why,
                            "members 0 and %d have different versions of NCCL, "
                            "%d and %d",
-                           i, mine->version, card->version);
+                           i, mine->version, report->version);
             return true;
         }
     }
@@ -209,7 +210,7 @@ static bool find_reason(const struct rueda_nccl_place *self,
 }
 
 /* For good. What was asked for whatever it takes fails, on all members. */
-static rueda_status refuse(struct rueda_nccl_place *self,
+static rueda_status refuse(struct rueda_nccl_comm *self,
                            const struct rueda_text *why, bool is_odd)
 {
     const bool is_error = is_forced(self);
@@ -231,7 +232,7 @@ static rueda_status refuse(struct rueda_nccl_place *self,
 
 /* ---- Steps ------------------------------------------------------------ */
 
-static rueda_status begin_chore(struct rueda_nccl_place *self,
+static rueda_status begin_chore(struct rueda_nccl_comm *self,
                                 void (*run)(struct rueda_nccl_chore *self))
 {
     self->chore = rueda_nccl_chore_new(rueda_nccl_cuda(self), run);
@@ -245,13 +246,13 @@ static rueda_status begin_chore(struct rueda_nccl_place *self,
     return RUEDA_OK;
 }
 
-static rueda_status open_library(struct rueda_nccl_place *self)
+static rueda_status open_library(struct rueda_nccl_comm *self)
 {
     struct rueda_nccl *nccl = rueda_nccl_cuda(self)->nccl;
 
     if (nccl->config->nccl == RUEDA_NCCL_NEVER) {
         rueda_text_set(&self->words, "RUEDA_NCCL is never");
-        tell(self, RUEDA_NCCL_CARDS, false);
+        tell(self, RUEDA_NCCL_REPORTS, false);
         return RUEDA_OK;
     }
     if (!nccl->is_tried && self->chore == NULL)
@@ -269,11 +270,11 @@ static rueda_status open_library(struct rueda_nccl_place *self)
         self->chore = NULL;
     }
     self->words = nccl->words;
-    tell(self, RUEDA_NCCL_CARDS, nccl->status == RUEDA_OK);
+    tell(self, RUEDA_NCCL_REPORTS, nccl->status == RUEDA_OK);
     return RUEDA_OK;
 }
 
-static rueda_status hear_cards(struct rueda_nccl_place *self,
+static rueda_status hear_cards(struct rueda_nccl_comm *self,
                                struct rueda_task *task)
 {
     struct rueda_text why = {{0}};
@@ -289,7 +290,7 @@ static rueda_status hear_cards(struct rueda_nccl_place *self,
 }
 
 /* The first member's. */
-static rueda_status take_id(struct rueda_nccl_place *self)
+static rueda_status take_id(struct rueda_nccl_comm *self)
 {
     bool can;
 
@@ -305,7 +306,7 @@ static rueda_status take_id(struct rueda_nccl_place *self)
 }
 
 /* The call that starts it, where NCCL has one that does not block. */
-static rueda_status join_at_once(struct rueda_nccl_place *self)
+static rueda_status join_at_once(struct rueda_nccl_comm *self)
 {
     const struct rueda_device *device = self->place->device;
     const struct rueda_nccl_lib *lib = &rueda_nccl_cuda(self)->nccl->lib;
@@ -317,40 +318,40 @@ static rueda_status join_at_once(struct rueda_nccl_place *self)
         .blocking = 0,
     };
     rueda_nccl_result result = RUEDA_NCCL_CUDA_ERROR;
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
 
-    rueda_cuda_begin(device, NULL, &call);
-    if (call.result == RUEDA_CUDA_SUCCESS)
+    rueda_cuda_begin(device, NULL, &scope);
+    if (scope.result == RUEDA_CUDA_SUCCESS)
         result = lib->comm_init_config(&self->comm, mesh->size, self->id,
                                        mesh->rank, &config);
-    rueda_cuda_end(&call, call.result, "ncclCommInitRankConfig");
+    rueda_cuda_end(&scope, scope.result, "ncclCommInitRankConfig");
     self->since_ns = rueda_clock_ns();
     if (result == RUEDA_NCCL_SUCCESS || result == RUEDA_NCCL_IN_PROGRESS)
         return RUEDA_OK;
     rueda_nccl_explain(lib, NULL, result, "ncclCommInitRankConfig",
                        &self->words);
-    tell(self, RUEDA_NCCL_VERDICT, false);
+    tell(self, RUEDA_NCCL_RESULT, false);
     return RUEDA_OK;
 }
 
-static rueda_status hear_id(struct rueda_nccl_place *self,
+static rueda_status hear_id(struct rueda_nccl_comm *self,
                             struct rueda_task *task)
 {
     struct rueda_text why = {{0}};
 
     (void)task;
-    if (card_from(self, 0)->can == 0) {
-        quote(card_from(self, 0), &why);
+    if (report_from(self, 0)->can == 0) {
+        quote(report_from(self, 0), &why);
         return refuse(self, &why, true);
     }
-    self->id = card_from(self, 0)->id;
+    self->id = report_from(self, 0)->id;
     self->words = (struct rueda_text){{0}};
     self->step = RUEDA_NCCL_LINE;
     rueda_nccl_turn_begin(self);
     return RUEDA_OK;
 }
 
-static rueda_status begin_join(struct rueda_nccl_place *self,
+static rueda_status begin_join(struct rueda_nccl_comm *self,
                                struct rueda_task *task)
 {
     const rueda_status status = rueda_nccl_turn_wait(self, task);
@@ -360,14 +361,14 @@ static rueda_status begin_join(struct rueda_nccl_place *self,
     if (rueda_nccl_cuda(self)->nccl->running > 0)
         return RUEDA_IN_PROGRESS;
     self->step = RUEDA_NCCL_JOIN;
-    rueda_nccl_talk_listen(&self->talk, task, sizeof(struct rueda_nccl_card));
+    rueda_nccl_talk_listen(&self->talk, task, sizeof(struct rueda_nccl_report));
     if (rueda_nccl_cuda(self)->nccl->lib.comm_init_config != NULL)
         return join_at_once(self);
     return begin_chore(self, rueda_nccl_chore_join);
 }
 
 /* RUEDA_NCCL_IN_PROGRESS, or how it ended. */
-static rueda_nccl_result ask_join(struct rueda_nccl_place *self)
+static rueda_nccl_result ask_join(struct rueda_nccl_comm *self)
 {
     const struct rueda_nccl_lib *lib = &rueda_nccl_cuda(self)->nccl->lib;
     rueda_nccl_result result = RUEDA_NCCL_SUCCESS;
@@ -394,24 +395,24 @@ static rueda_nccl_result ask_join(struct rueda_nccl_place *self)
 
 /* NCCL waits for a member that has failed. So the member behind it, which hears
  * of that first, fails as well, and so on. */
-static bool hears_failure(struct rueda_nccl_place *self)
+static bool hears_failure(struct rueda_nccl_comm *self)
 {
-    const struct rueda_nccl_card *card =
-        (const struct rueda_nccl_card *)self->talk.entries + 1;
-    struct rueda_nccl_card mine;
+    const struct rueda_nccl_report *report =
+        (const struct rueda_nccl_report *)self->talk.entries + 1;
+    struct rueda_nccl_report mine;
 
-    if (self->talk.heard.status != RUEDA_OK || card->can != 0)
+    if (self->talk.heard.status != RUEDA_OK || report->can != 0)
         return false;
-    mine = card_of(self, false);
-    mine.member = card->member;
-    memcpy(mine.words, card->words, sizeof(mine.words));
+    mine = report_of(self, false);
+    mine.member = report->member;
+    memcpy(mine.words, report->words, sizeof(mine.words));
     mine.words[sizeof(mine.words) - 1] = '\0';
-    self->step = RUEDA_NCCL_VERDICT;
+    self->step = RUEDA_NCCL_RESULT;
     rueda_nccl_talk_begin(&self->talk, &mine, sizeof(mine));
     return true;
 }
 
-static rueda_status wait_for_join(struct rueda_nccl_place *self)
+static rueda_status wait_for_join(struct rueda_nccl_comm *self)
 {
     const int64_t limit_ms =
         rueda_nccl_cuda(self)->nccl->config->nccl_timeout_ms;
@@ -430,12 +431,12 @@ static rueda_status wait_for_join(struct rueda_nccl_place *self)
                        "waits",
                        (long long)limit_ms / 1000);
     }
-    tell(self, RUEDA_NCCL_VERDICT, result == RUEDA_NCCL_SUCCESS);
+    tell(self, RUEDA_NCCL_RESULT, result == RUEDA_NCCL_SUCCESS);
     return RUEDA_OK;
 }
 
-static rueda_status hear_verdict(struct rueda_nccl_place *self,
-                                 struct rueda_task *task)
+static rueda_status hear_result(struct rueda_nccl_comm *self,
+                                struct rueda_task *task)
 {
     const struct rueda_nccl_lib *lib = &rueda_nccl_cuda(self)->nccl->lib;
     const int unable = find_unable(self);
@@ -443,7 +444,7 @@ static rueda_status hear_verdict(struct rueda_nccl_place *self,
 
     (void)task;
     if (unable >= 0) {
-        quote(card_from(self, unable), &words);
+        quote(report_from(self, unable), &words);
         return refuse(self, &words, true);
     }
     self->step = RUEDA_NCCL_READY;
@@ -454,8 +455,8 @@ static rueda_status hear_verdict(struct rueda_nccl_place *self,
     return RUEDA_OK;
 }
 
-static rueda_status hear(struct rueda_nccl_place *self, struct rueda_task *task,
-                         rueda_status (*next)(struct rueda_nccl_place *self,
+static rueda_status hear(struct rueda_nccl_comm *self, struct rueda_task *task,
+                         rueda_status (*next)(struct rueda_nccl_comm *self,
                                               struct rueda_task *task))
 {
     const rueda_status status = rueda_nccl_talk_turn(&self->talk, task);
@@ -463,13 +464,13 @@ static rueda_status hear(struct rueda_nccl_place *self, struct rueda_task *task,
     return status == RUEDA_OK ? next(self, task) : status;
 }
 
-static rueda_status take_step(struct rueda_nccl_place *self,
+static rueda_status take_step(struct rueda_nccl_comm *self,
                               struct rueda_task *task)
 {
     switch (self->step) {
     case RUEDA_NCCL_OPEN:
         return open_library(self);
-    case RUEDA_NCCL_CARDS:
+    case RUEDA_NCCL_REPORTS:
         return hear(self, task, hear_cards);
     case RUEDA_NCCL_ID:
         return take_id(self);
@@ -479,8 +480,8 @@ static rueda_status take_step(struct rueda_nccl_place *self,
         return begin_join(self, task);
     case RUEDA_NCCL_JOIN:
         return wait_for_join(self);
-    case RUEDA_NCCL_VERDICT:
-        return hear(self, task, hear_verdict);
+    case RUEDA_NCCL_RESULT:
+        return hear(self, task, hear_result);
     case RUEDA_NCCL_READY:
     case RUEDA_NCCL_REFUSED:
         break;
@@ -489,7 +490,7 @@ static rueda_status take_step(struct rueda_nccl_place *self,
 }
 
 /* Threads and NCCL ring no bell when they are done. */
-rueda_status rueda_nccl_comm_turn(struct rueda_nccl_place *self,
+rueda_status rueda_nccl_comm_turn(struct rueda_nccl_comm *self,
                                   struct rueda_task *task)
 {
     rueda_status status = RUEDA_OK;

@@ -4,13 +4,13 @@
  * does. A place goes through these steps, in its first tasks:
  *
  *      OPEN     a thread loads the library
- *      CARDS    the members tell each other what they have, and decide
+ *      REPORTS  the members tell each other what they have, and decide
  *      ID       the first member makes NCCL's id, by a thread
  *      TELL_ID  the members hear it
  *      LINE     until this rank has launched nothing that still runs, and
  *               launches nothing else (nccl_turn.c)
  *      JOIN     NCCL makes the communicator
- *      VERDICT  the members tell each other whether they have it
+ *      RESULT   the members tell each other whether they have it
  *      READY    tasks run
  *      REFUSED  for good; tasks are handed on
  */
@@ -24,18 +24,18 @@
 
 typedef enum rueda_nccl_step {
     RUEDA_NCCL_OPEN,
-    RUEDA_NCCL_CARDS,
+    RUEDA_NCCL_REPORTS,
     RUEDA_NCCL_ID,
     RUEDA_NCCL_TELL_ID,
     RUEDA_NCCL_LINE,
     RUEDA_NCCL_JOIN,
-    RUEDA_NCCL_VERDICT,
+    RUEDA_NCCL_RESULT,
     RUEDA_NCCL_READY,
     RUEDA_NCCL_REFUSED,
 } rueda_nccl_step;
 
 /* What a member tells of itself, in all three rounds. */
-struct rueda_nccl_card {
+struct rueda_nccl_report {
     int32_t can;    /* 0: it cannot, for the reason in words, */
     int32_t member; /* which is this member's */
     int32_t choice;
@@ -51,7 +51,7 @@ struct rueda_nccl_card {
  * member i before me; entry 0 is mine.
  */
 struct rueda_nccl_talk {
-    char *entries; /* [members], room for cards */
+    char *entries; /* [members], room for reports */
     size_t bytes;  /* of an entry */
     int have;
     bool is_listening; /* the receive of the first round is posted */
@@ -78,8 +78,8 @@ struct rueda_nccl_turn {
     struct rueda_nccl_stamp stamp;
 };
 
-struct rueda_nccl_place {
-    struct rueda_nccl_place *next;
+struct rueda_nccl_comm {
+    struct rueda_nccl_comm *next;
     const struct rueda_place *place;
     uint32_t tag_set; /* of its tasks */
     rueda_nccl_step step;
@@ -101,13 +101,13 @@ struct rueda_nccl {
     struct rueda_text words;
     void *stream; /* of all launches, so that they run in the order in which
                      they were made; NULL until the first */
-    struct rueda_nccl_place *places;
+    struct rueda_nccl_comm *comms;
     struct rueda_nccl_stamp clock; /* the last point that is taken */
     int running;                   /* launches that have not ended */
 };
 
 static inline struct rueda_cuda *
-rueda_nccl_cuda(const struct rueda_nccl_place *self)
+rueda_nccl_cuda(const struct rueda_nccl_comm *self)
 {
     return rueda_cuda_of(self->place->device);
 }
@@ -140,29 +140,29 @@ rueda_nccl_talk_entry(const struct rueda_nccl_talk *talk,
 /* ---- The communicator (nccl_comm.c) ----------------------------------- */
 
 /* That of a place; NULL: there is none yet. */
-struct rueda_nccl_place *rueda_nccl_find(const struct rueda_place *place);
+struct rueda_nccl_comm *rueda_nccl_find(const struct rueda_place *place);
 
 /* The same, made if need be. NULL: no memory. */
-struct rueda_nccl_place *rueda_nccl_need(struct rueda_task *task);
+struct rueda_nccl_comm *rueda_nccl_need(struct rueda_task *task);
 
 /* Get on with making it. RUEDA_OK: the step is READY or REFUSED. */
-rueda_status rueda_nccl_comm_turn(struct rueda_nccl_place *self,
+rueda_status rueda_nccl_comm_turn(struct rueda_nccl_comm *self,
                                   struct rueda_task *task);
 
 /* A failure in self->words: logged, and kept for tell(). */
-rueda_status rueda_nccl_fail(struct rueda_nccl_place *self);
+rueda_status rueda_nccl_fail(struct rueda_nccl_comm *self);
 
 /* End its communicator, and what is at work for it. */
-void rueda_nccl_stop(struct rueda_nccl_place *self, bool is_gentle);
+void rueda_nccl_stop(struct rueda_nccl_comm *self, bool is_gentle);
 
 /* ---- The order of launches (nccl_turn.c) ------------------------------ */
 
 /* A task wants to launch, or to make its communicator. */
-void rueda_nccl_turn_begin(struct rueda_nccl_place *self);
+void rueda_nccl_turn_begin(struct rueda_nccl_comm *self);
 
 /* RUEDA_OK: it may. Every other launch waits until rueda_nccl_turn_end(). */
-rueda_status rueda_nccl_turn_wait(struct rueda_nccl_place *self,
+rueda_status rueda_nccl_turn_wait(struct rueda_nccl_comm *self,
                                   struct rueda_task *task);
-void rueda_nccl_turn_end(struct rueda_nccl_place *self);
+void rueda_nccl_turn_end(struct rueda_nccl_comm *self);
 
 #endif /* RUEDA_DEVICE_CUDA_NCCL_STATE_H */

@@ -35,21 +35,21 @@ static bool is_before(struct rueda_nccl_stamp a, struct rueda_nccl_stamp b)
 }
 
 /* Is this place to launch before the other one? */
-static bool goes_first(const struct rueda_nccl_place *a,
-                       const struct rueda_nccl_place *b)
+static bool goes_first(const struct rueda_nccl_comm *a,
+                       const struct rueda_nccl_comm *b)
 {
     if (is_before(a->turn.stamp, b->turn.stamp))
         return true;
     return !is_before(b->turn.stamp, a->turn.stamp) && a->tag_set < b->tag_set;
 }
 
-static struct rueda_nccl *nccl_of(const struct rueda_nccl_place *self)
+static struct rueda_nccl *nccl_of(const struct rueda_nccl_comm *self)
 {
     return rueda_nccl_cuda(self)->nccl;
 }
 
 /* Has it a stamp, or a proposal that its stamp is not earlier than? */
-static bool has_stamp(const struct rueda_nccl_place *self)
+static bool has_stamp(const struct rueda_nccl_comm *self)
 {
     return self->turn.step == RUEDA_NCCL_PROPOSE ||
            self->turn.step == RUEDA_NCCL_QUEUE;
@@ -57,7 +57,7 @@ static bool has_stamp(const struct rueda_nccl_place *self)
 
 /* From the beginning of a turn on, and not only from its end, all that this
  * rank proposes is later. */
-static void take_turn(struct rueda_nccl_place *self)
+static void take_turn(struct rueda_nccl_comm *self)
 {
     struct rueda_nccl *nccl = nccl_of(self);
 
@@ -66,7 +66,7 @@ static void take_turn(struct rueda_nccl_place *self)
     self->turn.step = RUEDA_NCCL_TAKEN;
 }
 
-void rueda_nccl_turn_begin(struct rueda_nccl_place *self)
+void rueda_nccl_turn_begin(struct rueda_nccl_comm *self)
 {
     static const struct rueda_nccl_stamp nothing;
 
@@ -80,7 +80,7 @@ void rueda_nccl_turn_begin(struct rueda_nccl_place *self)
     rueda_nccl_talk_begin(&self->talk, &nothing, sizeof(nothing));
 }
 
-static void propose(struct rueda_nccl_place *self)
+static void propose(struct rueda_nccl_comm *self)
 {
     struct rueda_nccl *nccl = nccl_of(self);
 
@@ -91,7 +91,7 @@ static void propose(struct rueda_nccl_place *self)
 }
 
 /* All proposals are there. */
-static void agree(struct rueda_nccl_place *self)
+static void agree(struct rueda_nccl_comm *self)
 {
     const struct rueda_mesh *mesh = self->place->mesh;
 
@@ -108,13 +108,13 @@ static void agree(struct rueda_nccl_place *self)
 /* The stamp of another place may lie behind launches of the common one that
  * this rank has yet to make: those that have the members in common have begun
  * on another rank, and so will begin here. */
-static bool is_next(const struct rueda_nccl_place *self)
+static bool is_next(const struct rueda_nccl_comm *self)
 {
     const struct rueda_nccl *nccl = nccl_of(self);
 
     if (!self->place->is_common && nccl->clock.common < self->turn.stamp.common)
         return false;
-    for (const struct rueda_nccl_place *other = nccl->places; other != NULL;
+    for (const struct rueda_nccl_comm *other = nccl->comms; other != NULL;
          other = other->next)
         if (other != self && (other->turn.step == RUEDA_NCCL_TAKEN ||
                               (has_stamp(other) && goes_first(other, self))))
@@ -122,7 +122,7 @@ static bool is_next(const struct rueda_nccl_place *self)
     return true;
 }
 
-rueda_status rueda_nccl_turn_wait(struct rueda_nccl_place *self,
+rueda_status rueda_nccl_turn_wait(struct rueda_nccl_comm *self,
                                   struct rueda_task *task)
 {
     rueda_status status = RUEDA_OK;
@@ -144,7 +144,7 @@ rueda_status rueda_nccl_turn_wait(struct rueda_nccl_place *self,
     return self->turn.step == RUEDA_NCCL_TAKEN ? RUEDA_OK : RUEDA_IN_PROGRESS;
 }
 
-void rueda_nccl_turn_end(struct rueda_nccl_place *self)
+void rueda_nccl_turn_end(struct rueda_nccl_comm *self)
 {
     self->turn.step = RUEDA_NCCL_OUT;
 }

@@ -156,10 +156,10 @@ static rueda_cuda_result table_grow(const struct rueda_cuda *cuda,
 
 /* The table with the list in scratch, on the GPU as far as the row's stream is
  * concerned. */
-static rueda_cuda_result need_table(const struct rueda_cuda_call *call,
+static rueda_cuda_result need_table(const struct rueda_cuda_scope *scope,
                                     int count, struct rueda_cuda_table **out)
 {
-    struct rueda_cuda *cuda = call->cuda;
+    struct rueda_cuda *cuda = scope->cuda;
     const size_t bytes = (size_t)count * sizeof(*cuda->scratch);
     const uint64_t hash = rueda_hash(cuda->scratch, bytes, 0);
     struct rueda_cuda_table *table = find(cuda, count, hash);
@@ -167,7 +167,7 @@ static rueda_cuda_result need_table(const struct rueda_cuda_call *call,
 
     *out = table;
     if (table != NULL)
-        return cuda->driver.stream_wait(call->row->stream, table->event, 0);
+        return cuda->driver.stream_wait(scope->row->stream, table->event, 0);
     table = find_free(cuda);
     if (table == NULL)
         result = table_new(cuda, &table);
@@ -179,31 +179,31 @@ static rueda_cuda_result need_table(const struct rueda_cuda_call *call,
     table->count = count;
     table->hash = hash;
     *out = table;
-    result =
-        cuda->driver.copy(table->copy, table->pieces, bytes, call->row->stream);
+    result = cuda->driver.copy(table->copy, table->pieces, bytes,
+                               scope->row->stream);
     if (result != RUEDA_CUDA_SUCCESS)
         table->count = 0; /* what is there is in no state to be found */
     return result;
 }
 
 /* Move the list in scratch; under the lock. */
-static rueda_cuda_result move(const struct rueda_cuda_call *call, int count)
+static rueda_cuda_result move(const struct rueda_cuda_scope *scope, int count)
 {
-    struct rueda_cuda *cuda = call->cuda;
+    struct rueda_cuda *cuda = scope->cuda;
     struct rueda_cuda_table *table = NULL;
     struct rueda_cuda_move args;
     rueda_cuda_result result;
 
     if (count < 0)
         return RUEDA_CUDA_OUT_OF_MEMORY;
-    result = need_table(call, count, &table);
+    result = need_table(scope, count, &table);
     if (result != RUEDA_CUDA_SUCCESS)
         return result;
     table->used = ++cuda->calls;
     args.pieces = table->copy;
-    result = rueda_cuda_launch(call, RUEDA_CUDA_MOVE, (uint64_t)count, &args);
+    result = rueda_cuda_launch(scope, RUEDA_CUDA_MOVE, (uint64_t)count, &args);
     if (result == RUEDA_CUDA_SUCCESS)
-        result = cuda->driver.event_record(table->event, call->row->stream);
+        result = cuda->driver.event_record(table->event, scope->row->stream);
     return result;
 }
 
@@ -241,16 +241,16 @@ rueda_status rueda_cuda_gather(const struct rueda_device *device,
                                const struct rueda_part *parts, int count)
 {
     struct rueda_cuda *cuda = rueda_cuda_of(device);
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
     int pieces;
 
-    rueda_cuda_begin(device, work, &call);
+    rueda_cuda_begin(device, work, &scope);
     pthread_mutex_lock(&cuda->lock);
     pieces = list_gather(cuda, slab, parts, count);
-    if (call.result == RUEDA_CUDA_SUCCESS && pieces != 0)
-        call.result = move(&call, pieces);
+    if (scope.result == RUEDA_CUDA_SUCCESS && pieces != 0)
+        scope.result = move(&scope, pieces);
     pthread_mutex_unlock(&cuda->lock);
-    return rueda_cuda_end(&call, call.result, "packing");
+    return rueda_cuda_end(&scope, scope.result, "packing");
 }
 
 rueda_status rueda_cuda_scatter(const struct rueda_device *device,
@@ -258,14 +258,14 @@ rueda_status rueda_cuda_scatter(const struct rueda_device *device,
                                 const struct rueda_part *parts, int count)
 {
     struct rueda_cuda *cuda = rueda_cuda_of(device);
-    struct rueda_cuda_call call;
+    struct rueda_cuda_scope scope;
     int pieces;
 
-    rueda_cuda_begin(device, work, &call);
+    rueda_cuda_begin(device, work, &scope);
     pthread_mutex_lock(&cuda->lock);
     pieces = list_scatter(cuda, slab, parts, count);
-    if (call.result == RUEDA_CUDA_SUCCESS && pieces != 0)
-        call.result = move(&call, pieces);
+    if (scope.result == RUEDA_CUDA_SUCCESS && pieces != 0)
+        scope.result = move(&scope, pieces);
     pthread_mutex_unlock(&cuda->lock);
-    return rueda_cuda_end(&call, call.result, "unpacking");
+    return rueda_cuda_end(&scope, scope.result, "unpacking");
 }

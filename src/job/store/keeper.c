@@ -471,13 +471,13 @@ static rueda_status listen_all(struct rueda_keeper *keeper,
                                const struct rueda_keeper_args *args,
                                struct rueda_text *error)
 {
-    static const struct rueda_admission_calls calls = {.proven = admit};
+    static const struct rueda_admission_ops ops = {.proven = admit};
     const struct rueda_admission_args admission = {
         .who = "the store",
         .purpose = RUEDA_FOR_STORE,
         .key = &keeper->key,
         .keep_alive = args->questions > 0 ? args->questions : QUESTIONS,
-        .calls = &calls,
+        .ops = &ops,
         .arg = keeper};
     int *local = &keeper->listeners[UNIX_LISTENER];
 

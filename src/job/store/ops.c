@@ -11,33 +11,34 @@
 
 #define COUNTER_BYTES 8
 
-static struct rueda_store_node *node_of(const struct rueda_store_call *call)
+static struct rueda_store_node *
+node_of(const struct rueda_store_command *command)
 {
-    return rueda_store_node_find(call->store, call->request->key,
-                                 call->request->key_bytes);
+    return rueda_store_node_find(command->store, command->request->key,
+                                 command->request->key_bytes);
 }
 
-static rueda_status run_bye(const struct rueda_store_call *call,
+static rueda_status run_bye(const struct rueda_store_command *command,
                             struct rueda_store_reply *reply)
 {
     (void)reply;
-    rueda_store_session_end(call->store, call->session);
+    rueda_store_session_end(command->store, command->session);
     return RUEDA_OK;
 }
 
-static rueda_status run_get(const struct rueda_store_call *call,
+static rueda_status run_get(const struct rueda_store_command *command,
                             struct rueda_store_reply *reply)
 {
-    rueda_store_node_show(node_of(call), reply);
+    rueda_store_node_show(node_of(command), reply);
     return RUEDA_OK;
 }
 
 /* ---- WAIT --------------------------------------------------------------- */
 
-static rueda_status wait_new(const struct rueda_store_call *call)
+static rueda_status wait_new(const struct rueda_store_command *command)
 {
-    const struct rueda_store_request *request = call->request;
-    struct rueda_store *store = call->store;
+    const struct rueda_store_request *request = command->request;
+    struct rueda_store *store = command->store;
     struct rueda_store_wait *wait;
     rueda_status status = RUEDA_ERR_NOMEM;
 
@@ -52,14 +53,14 @@ static rueda_status wait_new(const struct rueda_store_call *call)
     if (status != RUEDA_OK)
         goto err_settle_node;
     if (request->time_ms != 0)
-        rueda_store_timers_set(&store->timers, &wait->timer, call->now_ns,
+        rueda_store_timers_set(&store->timers, &wait->timer, command->now_ns,
                                request->time_ms);
     wait->number = request->number;
     wait->above = request->revision;
-    wait->session = call->session;
+    wait->session = command->session;
     rueda_store_list_append(&wait->node->waits, &wait->in_node);
-    rueda_store_list_append(&call->session->waits, &wait->in_session);
-    call->session->wait_count++;
+    rueda_store_list_append(&command->session->waits, &wait->in_session);
+    command->session->wait_count++;
     store->stats.waits++;
     return RUEDA_IN_PROGRESS;
 
@@ -70,91 +71,94 @@ err_free_wait:
     return status;
 }
 
-static rueda_status run_wait(const struct rueda_store_call *call,
+static rueda_status run_wait(const struct rueda_store_command *command,
                              struct rueda_store_reply *reply)
 {
-    const struct rueda_store_node *node = node_of(call);
+    const struct rueda_store_node *node = node_of(command);
 
-    if (node != NULL && node->revision > call->request->revision) {
+    if (node != NULL && node->revision > command->request->revision) {
         rueda_store_node_show(node, reply);
         return RUEDA_OK;
     }
-    if (call->session->wait_count >= RUEDA_STORE_MOST_WAITS)
+    if (command->session->wait_count >= RUEDA_STORE_MOST_WAITS)
         return RUEDA_ERR_LIMIT;
-    return wait_new(call);
+    return wait_new(command);
 }
 
 /* ---- Changes ------------------------------------------------------------ */
 
-static struct rueda_store_lease *lease_of(const struct rueda_store_call *call)
+static struct rueda_store_lease *
+lease_of(const struct rueda_store_command *command)
 {
-    struct rueda_store_list *leases = &call->session->leases;
+    struct rueda_store_list *leases = &command->session->leases;
     struct rueda_store_list *at;
 
     for (at = leases->next; at != leases; at = at->next) {
         struct rueda_store_lease *lease =
             RUEDA_STORE_OF(at, struct rueda_store_lease, in_session);
 
-        if (lease->id == call->request->id)
+        if (lease->id == command->request->id)
             return lease;
     }
     return NULL;
 }
 
 /* Give the key of the request these bytes as its value. */
-static rueda_status put(const struct rueda_store_call *call, const void *bytes,
-                        size_t len, struct rueda_store_lease *lease)
+static rueda_status put(const struct rueda_store_command *command,
+                        const void *bytes, size_t len,
+                        struct rueda_store_lease *lease)
 {
-    const struct rueda_store_request *request = call->request;
+    const struct rueda_store_request *request = command->request;
     struct rueda_store_value *value;
     struct rueda_store_node *node;
 
-    if (!rueda_store_has_room(call->store, request, len))
+    if (!rueda_store_has_room(command->store, request, len))
         return RUEDA_ERR_LIMIT;
     value = rueda_store_value_new(bytes, len);
     if (value == NULL)
         return RUEDA_ERR_NOMEM;
-    node = rueda_store_node_make(call->store, request->key, request->key_bytes);
+    node =
+        rueda_store_node_make(command->store, request->key, request->key_bytes);
     if (node == NULL) {
         rueda_store_value_drop(value);
         return RUEDA_ERR_NOMEM;
     }
-    rueda_store_node_set(call->store, node, value, lease);
+    rueda_store_node_set(command->store, node, value, lease);
     return RUEDA_OK;
 }
 
-static rueda_status run_set(const struct rueda_store_call *call,
+static rueda_status run_set(const struct rueda_store_command *command,
                             struct rueda_store_reply *reply)
 {
-    const struct rueda_store_request *request = call->request;
-    struct rueda_store_lease *lease = lease_of(call);
+    const struct rueda_store_request *request = command->request;
+    struct rueda_store_lease *lease = lease_of(command);
     rueda_status status;
 
     if (request->id != 0 && lease == NULL)
         return RUEDA_ERR_CLOSED;
-    status = put(call, request->value, request->value_bytes, lease);
+    status = put(command, request->value, request->value_bytes, lease);
     if (status == RUEDA_OK)
-        reply->revision = call->store->stats.revision;
+        reply->revision = command->store->stats.revision;
     return status;
 }
 
-static rueda_status run_cas(const struct rueda_store_call *call,
+static rueda_status run_cas(const struct rueda_store_command *command,
                             struct rueda_store_reply *reply)
 {
-    const struct rueda_store_node *node = node_of(call);
+    const struct rueda_store_node *node = node_of(command);
     uint64_t revision = node != NULL ? node->revision : 0;
 
-    if (revision != call->request->revision) {
+    if (revision != command->request->revision) {
         rueda_store_node_show(node, reply);
         return RUEDA_ERR_MISMATCH;
     }
-    return run_set(call, reply);
+    return run_set(command, reply);
 }
 
-static rueda_status run_add(const struct rueda_store_call *call,
+static rueda_status run_add(const struct rueda_store_command *command,
                             struct rueda_store_reply *reply)
 {
-    const struct rueda_store_node *node = node_of(call);
+    const struct rueda_store_node *node = node_of(command);
     unsigned char bytes[COUNTER_BYTES];
     struct rueda_store_lease *lease = NULL;
     int64_t sum = 0;
@@ -166,26 +170,26 @@ static rueda_status run_add(const struct rueda_store_call *call,
         sum = (int64_t)rueda_get_u64(node->value->data);
         lease = node->lease;
     }
-    if (__builtin_add_overflow(sum, call->request->count, &sum))
+    if (__builtin_add_overflow(sum, command->request->count, &sum))
         return RUEDA_ERR_LIMIT;
     rueda_put_u64(bytes, (uint64_t)sum);
-    status = put(call, bytes, sizeof(bytes), lease);
+    status = put(command, bytes, sizeof(bytes), lease);
     if (status != RUEDA_OK)
         return status;
-    reply->revision = call->store->stats.revision;
+    reply->revision = command->store->stats.revision;
     reply->count = sum;
     return RUEDA_OK;
 }
 
-static rueda_status run_delete(const struct rueda_store_call *call,
+static rueda_status run_delete(const struct rueda_store_command *command,
                                struct rueda_store_reply *reply)
 {
-    struct rueda_store_node *node = node_of(call);
+    struct rueda_store_node *node = node_of(command);
 
     if (node == NULL || node->revision == 0)
         return RUEDA_OK;
-    rueda_store_node_delete(call->store, node);
-    reply->revision = call->store->stats.revision;
+    rueda_store_node_delete(command->store, node);
+    reply->revision = command->store->stats.revision;
     return RUEDA_OK;
 }
 
@@ -207,28 +211,28 @@ watch_find(const struct rueda_store_session *session, uint64_t number)
     return NULL;
 }
 
-static rueda_status run_watch(const struct rueda_store_call *call,
+static rueda_status run_watch(const struct rueda_store_command *command,
                               struct rueda_store_reply *reply)
 {
-    const struct rueda_store_request *request = call->request;
-    struct rueda_store *store = call->store;
+    const struct rueda_store_request *request = command->request;
+    struct rueda_store *store = command->store;
     struct rueda_store_watch *watch;
 
-    if (watch_find(call->session, request->number) != NULL)
+    if (watch_find(command->session, request->number) != NULL)
         return RUEDA_ERR_INVALID;
-    if (call->session->watch_count >= RUEDA_STORE_MOST_WATCHES)
+    if (command->session->watch_count >= RUEDA_STORE_MOST_WATCHES)
         return RUEDA_ERR_LIMIT;
     watch = malloc(sizeof(*watch) + request->key_bytes);
     if (watch == NULL)
         return RUEDA_ERR_NOMEM;
-    watch->session = call->session;
+    watch->session = command->session;
     watch->number = request->number;
     watch->prefix_bytes = request->key_bytes;
     if (request->key_bytes > 0)
         memcpy(watch->prefix, request->key, request->key_bytes);
     rueda_store_list_append(&store->watches, &watch->in_watches);
-    rueda_store_list_append(&call->session->watches, &watch->in_session);
-    call->session->watch_count++;
+    rueda_store_list_append(&command->session->watches, &watch->in_session);
+    command->session->watch_count++;
     store->stats.watches++;
 
     rueda_store_catch_up(store, watch, request->revision);
@@ -237,29 +241,29 @@ static rueda_status run_watch(const struct rueda_store_call *call,
 }
 
 /* One that is not there is no error: a lost connection has ended it. */
-static rueda_status run_unwatch(const struct rueda_store_call *call,
+static rueda_status run_unwatch(const struct rueda_store_command *command,
                                 struct rueda_store_reply *reply)
 {
     struct rueda_store_watch *watch =
-        watch_find(call->session, call->request->id);
+        watch_find(command->session, command->request->id);
 
     (void)reply;
     if (watch != NULL)
-        rueda_store_watch_free(call->store, watch);
+        rueda_store_watch_free(command->store, watch);
     return RUEDA_OK;
 }
 
 /* ---- Leases ------------------------------------------------------------- */
 
-static rueda_status run_lease_open(const struct rueda_store_call *call,
+static rueda_status run_lease_open(const struct rueda_store_command *command,
                                    struct rueda_store_reply *reply)
 {
-    struct rueda_store *store = call->store;
+    struct rueda_store *store = command->store;
     struct rueda_store_lease *lease;
 
-    if (call->request->time_ms == 0)
+    if (command->request->time_ms == 0)
         return RUEDA_ERR_INVALID;
-    if (call->session->lease_count >= RUEDA_STORE_MOST_LEASES)
+    if (command->session->lease_count >= RUEDA_STORE_MOST_LEASES)
         return RUEDA_ERR_LIMIT;
     lease = malloc(sizeof(*lease));
     if (lease == NULL)
@@ -270,50 +274,50 @@ static rueda_status run_lease_open(const struct rueda_store_call *call,
         return RUEDA_ERR_NOMEM;
     }
     lease->id = ++store->last_lease;
-    lease->time_ms = call->request->time_ms;
-    lease->session = call->session;
+    lease->time_ms = command->request->time_ms;
+    lease->session = command->session;
     rueda_store_list_init(&lease->nodes);
-    rueda_store_list_append(&call->session->leases, &lease->in_session);
-    call->session->lease_count++;
+    rueda_store_list_append(&command->session->leases, &lease->in_session);
+    command->session->lease_count++;
     store->stats.leases++;
-    rueda_store_timers_set(&store->timers, &lease->timer, call->now_ns,
+    rueda_store_timers_set(&store->timers, &lease->timer, command->now_ns,
                            lease->time_ms);
     reply->id = lease->id;
     return RUEDA_OK;
 }
 
-static rueda_status run_lease_renew(const struct rueda_store_call *call,
+static rueda_status run_lease_renew(const struct rueda_store_command *command,
                                     struct rueda_store_reply *reply)
 {
-    struct rueda_store_lease *lease = lease_of(call);
+    struct rueda_store_lease *lease = lease_of(command);
 
     if (lease == NULL)
         return RUEDA_ERR_CLOSED;
-    rueda_store_timers_set(&call->store->timers, &lease->timer, call->now_ns,
-                           lease->time_ms);
+    rueda_store_timers_set(&command->store->timers, &lease->timer,
+                           command->now_ns, lease->time_ms);
     reply->id = lease->id;
     return RUEDA_OK;
 }
 
-static rueda_status run_lease_close(const struct rueda_store_call *call,
+static rueda_status run_lease_close(const struct rueda_store_command *command,
                                     struct rueda_store_reply *reply)
 {
-    struct rueda_store_lease *lease = lease_of(call);
+    struct rueda_store_lease *lease = lease_of(command);
 
     if (lease == NULL)
         return RUEDA_ERR_CLOSED;
     reply->id = lease->id;
-    rueda_store_lease_end(call->store, lease);
+    rueda_store_lease_end(command->store, lease);
     return RUEDA_OK;
 }
 
 /* ---- Wills -------------------------------------------------------------- */
 
-static rueda_status run_will(const struct rueda_store_call *call,
+static rueda_status run_will(const struct rueda_store_command *command,
                              struct rueda_store_reply *reply)
 {
-    const struct rueda_store_request *request = call->request;
-    struct rueda_store *store = call->store;
+    const struct rueda_store_request *request = command->request;
+    struct rueda_store *store = command->store;
     struct rueda_store_will *will = malloc(sizeof(*will) + request->key_bytes);
 
     (void)reply;
@@ -325,12 +329,12 @@ static rueda_status run_will(const struct rueda_store_call *call,
     if (rueda_store_timers_add(&store->timers, &will->timer,
                                RUEDA_STORE_TIMER_WILL) != RUEDA_OK)
         goto err_drop_value;
-    will->session = call->session;
+    will->session = command->session;
     will->time_ms = request->time_ms;
     will->key_bytes = request->key_bytes;
     memcpy(will->key, request->key, request->key_bytes);
-    rueda_store_will_revoke(store, call->session);
-    call->session->will = will;
+    rueda_store_will_revoke(store, command->session);
+    command->session->will = will;
     return RUEDA_OK;
 
 err_drop_value:
@@ -343,7 +347,7 @@ err_free_will:
 /* ---- All of them -------------------------------------------------------- */
 
 struct op {
-    rueda_status (*run)(const struct rueda_store_call *call,
+    rueda_status (*run)(const struct rueda_store_command *command,
                         struct rueda_store_reply *reply);
     bool is_change;
 };
@@ -364,10 +368,10 @@ static const struct op ops[] = {
     [RUEDA_STORE_WILL] = {run_will, false},
 };
 
-rueda_status rueda_store_run(const struct rueda_store_call *call,
+rueda_status rueda_store_run(const struct rueda_store_command *command,
                              struct rueda_store_reply *reply)
 {
-    return ops[call->request->kind].run(call, reply);
+    return ops[command->request->kind].run(command, reply);
 }
 
 bool rueda_store_is_change(rueda_store_kind kind)

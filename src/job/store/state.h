@@ -202,7 +202,7 @@ void rueda_store_lease_end(struct rueda_store *store,
 
 /* ---- ops.c -------------------------------------------------------------- */
 
-struct rueda_store_call {
+struct rueda_store_command {
     struct rueda_store *store;
     struct rueda_store_session *session;
     const struct rueda_store_request *request;
@@ -212,7 +212,7 @@ struct rueda_store_call {
 /* Carry out a request that has passed the check and is no ATTACH. reply has
  * kind and number; the status is returned. RUEDA_IN_PROGRESS: there will be a
  * reply later. */
-rueda_status rueda_store_run(const struct rueda_store_call *call,
+rueda_status rueda_store_run(const struct rueda_store_command *command,
                              struct rueda_store_reply *reply);
 
 /* Does it change something, so that it must not be carried out twice? */

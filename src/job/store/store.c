@@ -100,10 +100,10 @@ void rueda_store_close(struct rueda_store *store)
 static void remember(struct rueda_store_session *session,
                      const struct rueda_store_reply *reply)
 {
-    uint64_t slot = session->record_count++ % RUEDA_STORE_REMEMBERED;
+    uint64_t index = session->record_count++ % RUEDA_STORE_REMEMBERED;
 
     session->newest = reply->number;
-    session->records[slot] = (struct rueda_store_record){
+    session->records[index] = (struct rueda_store_record){
         .number = reply->number,
         .revision = reply->revision,
         .id = reply->id,
@@ -125,17 +125,18 @@ recall(const struct rueda_store_session *session, uint64_t number)
 /* A change whose number is not new: answer as before. The value that made a
  * CAS fail was not kept, it may be large; what is there now tells its client
  * more, and it is just as true that nothing was changed. */
-static rueda_status run_again(const struct rueda_store_call *call,
+static rueda_status run_again(const struct rueda_store_command *command,
                               struct rueda_store_reply *reply)
 {
-    const struct rueda_store_request *request = call->request;
+    const struct rueda_store_request *request = command->request;
     const struct rueda_store_record *record =
-        recall(call->session, request->number);
+        recall(command->session, request->number);
 
     if (record == NULL || record->kind != request->kind)
         return RUEDA_ERR_INVALID;
     if (record->status == RUEDA_ERR_MISMATCH) {
-        rueda_store_node_show(rueda_store_node_find(call->store, request->key,
+        rueda_store_node_show(rueda_store_node_find(command->store,
+                                                    request->key,
                                                     request->key_bytes),
                               reply);
     } else {
@@ -146,18 +147,18 @@ static rueda_status run_again(const struct rueda_store_call *call,
     return record->status;
 }
 
-static void run_in_session(const struct rueda_store_call *call,
+static void run_in_session(const struct rueda_store_command *command,
                            struct rueda_store_reply *reply)
 {
-    bool is_change = rueda_store_is_change(call->request->kind);
+    bool is_change = rueda_store_is_change(command->request->kind);
 
-    if (is_change && call->request->number <= call->session->newest) {
-        reply->status = run_again(call, reply);
+    if (is_change && command->request->number <= command->session->newest) {
+        reply->status = run_again(command, reply);
         return;
     }
-    reply->status = rueda_store_run(call, reply);
+    reply->status = rueda_store_run(command, reply);
     if (is_change)
-        remember(call->session, reply);
+        remember(command->session, reply);
 }
 
 void rueda_store_ask(struct rueda_store *store, uint64_t connection,
@@ -165,7 +166,7 @@ void rueda_store_ask(struct rueda_store *store, uint64_t connection,
 {
     struct rueda_store_reply reply = {.kind = request->kind,
                                       .number = request->number};
-    struct rueda_store_call call = {
+    struct rueda_store_command command = {
         .store = store, .request = request, .now_ns = now_ns};
 
     reply.status = rueda_store_request_check(request);
@@ -173,9 +174,9 @@ void rueda_store_ask(struct rueda_store *store, uint64_t connection,
         reply.status =
             rueda_store_session_attach(store, connection, request, &reply);
     } else if (reply.status == RUEDA_OK) {
-        call.session = rueda_store_session_on(store, connection);
-        if (call.session != NULL)
-            run_in_session(&call, &reply);
+        command.session = rueda_store_session_on(store, connection);
+        if (command.session != NULL)
+            run_in_session(&command, &reply);
         else
             reply.status = RUEDA_ERR_CLOSED;
     }

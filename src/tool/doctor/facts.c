@@ -25,12 +25,12 @@
 /* Addresses of the segment that a host's ranks share, a rank. */
 #define SEGMENT_BYTES ((size_t)64 << 30)
 
-static struct rueda_limit limit_of(__rlimit_resource_t what)
+static struct rueda_judge_limit limit_of(__rlimit_resource_t what)
 {
     struct rlimit limit = {0, 0};
 
     getrlimit(what, &limit);
-    return (struct rueda_limit){
+    return (struct rueda_judge_limit){
         limit.rlim_cur == RLIM_INFINITY ? RUEDA_UNLIMITED : limit.rlim_cur,
         limit.rlim_max == RLIM_INFINITY ? RUEDA_UNLIMITED : limit.rlim_max};
 }

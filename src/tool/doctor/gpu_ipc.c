@@ -115,7 +115,8 @@ static void be_owner(const struct gpu_driver *driver, int out, int in)
 }
 
 /* The handle is opened here. */
-static int look(const struct gpu_driver *driver, const struct gpu_offer *theirs)
+static int map_offer(const struct gpu_driver *driver,
+                     const struct gpu_offer *theirs)
 {
     uint64_t word = 0;
     void *at = NULL;
@@ -148,7 +149,7 @@ static int try_with_child(const struct gpu_driver *driver, int there[2],
     if (child < 0 || poll(&reply, 1, PATIENCE_S * 1000) != 1 ||
         read(there[0], &theirs, sizeof(theirs)) != (ssize_t)sizeof(theirs))
         theirs.error = -2;
-    error = look(driver, &theirs);
+    error = map_offer(driver, &theirs);
     if (child > 0) {
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);

@@ -40,8 +40,8 @@ static const char *number_words(uint64_t number, char *out, size_t room)
 
 /* Open files: a connection costs descriptors, and a program opens files of its
  * own. */
-void rueda_judge_files(struct rueda_finding *finding, struct rueda_limit limit,
-                       uint64_t needed)
+void rueda_judge_files(struct rueda_finding *finding,
+                       struct rueda_judge_limit limit, uint64_t needed)
 {
     const uint64_t wanted = needed > GOOD_FILES ? needed : GOOD_FILES;
     char soft[24];
@@ -73,7 +73,7 @@ static const char *bytes_words(uint64_t bytes, char out[RUEDA_SIZE_TEXT])
 
 /* Locked memory matters only where GPUs or RDMA pin buffers. */
 void rueda_judge_memlock(struct rueda_finding *finding,
-                         struct rueda_limit limit, bool has_pins)
+                         struct rueda_judge_limit limit, bool has_pins)
 {
     char text[RUEDA_SIZE_TEXT];
 

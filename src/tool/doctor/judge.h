@@ -14,7 +14,7 @@
 #define RUEDA_UNLIMITED UINT64_MAX
 
 /* As getrlimit() has it. */
-struct rueda_limit {
+struct rueda_judge_limit {
     uint64_t soft;
     uint64_t hard;
 };
@@ -23,12 +23,12 @@ struct rueda_limit {
  * on other hosts; an upper estimate. */
 uint64_t rueda_files_needed(int local_ranks, int ranks, int streams);
 
-void rueda_judge_files(struct rueda_finding *finding, struct rueda_limit limit,
-                       uint64_t needed);
+void rueda_judge_files(struct rueda_finding *finding,
+                       struct rueda_judge_limit limit, uint64_t needed);
 
 /* has_pins: are there devices whose drivers lock memory? */
 void rueda_judge_memlock(struct rueda_finding *finding,
-                         struct rueda_limit limit, bool has_pins);
+                         struct rueda_judge_limit limit, bool has_pins);
 
 /* Bytes of the machine, and what may still be touched; RUEDA_UNLIMITED: not
  * known. */

@@ -17,7 +17,7 @@
 #include "transport/transport.h"
 
 /* The kinds of memory that its messages may be in. */
-#define RUEDA_LOOP_MEMORY RUEDA_MEMORY_HOST
+#define RUEDA_LOOP_MEMORY RUEDA_MEMKIND_HOST
 
 /* Two ends of one link. out_a is used by rank_a, its peer is rank_b; out_b the
  * other way round. Each is closed by itself. */

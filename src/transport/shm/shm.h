@@ -14,7 +14,7 @@
 #include "transport/transport.h"
 
 /* The kinds of memory that its messages may be in. */
-#define RUEDA_SHM_MEMORY RUEDA_MEMORY_HOST
+#define RUEDA_SHM_MEMORY RUEDA_MEMKIND_HOST
 
 /* The bytes that two ranks need between them, a whole number of pages. Most of
  * them are never touched, and cost nothing, unless messages are long. */

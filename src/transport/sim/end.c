@@ -338,7 +338,7 @@ void rueda_sim_end_lose(struct rueda_sim_end *end)
 
 static const struct rueda_transport_ops sim_ops = {
     .name = "sim",
-    .memory = RUEDA_MEMORY_HOST,
+    .memory = RUEDA_MEMKIND_HOST,
     .send = sim_send,
     .recv = sim_recv,
     .peek = sim_peek,

@@ -124,7 +124,7 @@ static bool is_possible(const struct rueda_sim *sim,
     return false;
 }
 
-static void plan(struct rueda_sim *sim, struct rueda_sim_trouble *trouble)
+static void schedule(struct rueda_sim *sim, struct rueda_sim_trouble *trouble)
 {
     const struct rueda_sim_fault *what = &trouble->what;
     const uint64_t limit = sim->settings.limit_ns;
@@ -167,6 +167,6 @@ rueda_status rueda_sim_add_fault(struct rueda_sim *sim,
         trouble->what.until_ns = trouble->what.from_ns;
     trouble->next = sim->troubles;
     sim->troubles = trouble;
-    plan(sim, trouble);
+    schedule(sim, trouble);
     return RUEDA_OK;
 }

@@ -253,7 +253,7 @@ static rueda_status copy_bytes(struct rueda_sim_message *message)
     const bool is_phantom = message->from->sim->settings.is_phantom;
 
     if (message->len == 0 ||
-        (is_phantom && message->tag.sequence != RUEDA_CONTROL_SEQUENCE))
+        (is_phantom && message->tag.sequence != RUEDA_TAG_CONTROL))
         return RUEDA_OK;
     message->bytes = malloc(message->len);
     if (message->bytes == NULL)

@@ -23,7 +23,7 @@ unsigned rueda_tcp_purpose_of(rueda_handshake_role role,
     return purpose == RUEDA_TCP_FOR_PULSE ? RUEDA_FOR_PULSE : RUEDA_FOR_STREAM;
 }
 
-rueda_tcp_wish rueda_tcp_wish_of(rueda_encrypt_choice setting, bool is_near)
+rueda_tcp_wish rueda_tcp_wish_of(rueda_config_encrypt setting, bool is_near)
 {
     switch (setting) {
     case RUEDA_ENCRYPT_NEVER:

@@ -60,7 +60,7 @@ typedef enum rueda_tcp_wish {
     RUEDA_TCP_PROVE = 5,  /* authenticate */
 } rueda_tcp_wish;
 
-/* How the frames of a stream are protected (cover.h). */
+/* How the frames of a stream are protected (sealing.h). */
 typedef enum rueda_tcp_shield {
     RUEDA_TCP_PLAIN,
     RUEDA_TCP_PROVEN,
@@ -91,7 +91,7 @@ unsigned rueda_tcp_purpose_of(rueda_handshake_role role,
 
 /* What an end with this setting wishes of a peer that is near (os/address.h),
  * or not. */
-rueda_tcp_wish rueda_tcp_wish_of(rueda_encrypt_choice setting, bool is_near);
+rueda_tcp_wish rueda_tcp_wish_of(rueda_config_encrypt setting, bool is_near);
 
 void rueda_tcp_about_encode(const struct rueda_tcp_about *about,
                             unsigned char out[RUEDA_TCP_ABOUT_BYTES]);

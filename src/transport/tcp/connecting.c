@@ -124,21 +124,21 @@ static void attach(struct rueda_tcp_ep *ep, int fd, rueda_handshake_role role,
                    struct rueda_tcp_protection protection,
                    const struct rueda_key *session)
 {
-    struct rueda_tcp_cover *cover = NULL;
+    struct rueda_tcp_sealing *sealing = NULL;
     rueda_status status = RUEDA_OK;
 
     if (ep->has_failed || ep->stream_count == RUEDA_TCP_MOST_STREAMS)
         status = RUEDA_ERR_CLOSED;
     if (status == RUEDA_OK)
-        status = rueda_tcp_cover_new(&ep->hub->ciphers, protection, session,
-                                     role, &cover);
+        status = rueda_tcp_sealing_new(&ep->hub->ciphers, protection, session,
+                                       role, &sealing);
     if (status == RUEDA_OK)
         status =
-            rueda_tcp_stream_open(&ep->streams[ep->stream_count], fd, cover);
+            rueda_tcp_stream_open(&ep->streams[ep->stream_count], fd, sealing);
     if (status == RUEDA_OK) {
         log_debug("rank %d: a stream is %s, by %s", ep->super.peer,
                   rueda_tcp_shield_str(protection.shield),
-                  cover->out.cipher->name);
+                  sealing->out.cipher->name);
         ep->stream_count++;
         rueda_socket_keep_open(fd);
         if (ep->hub->peers[ep->super.peer].is_inside ||
@@ -146,7 +146,7 @@ static void attach(struct rueda_tcp_ep *ep, int fd, rueda_handshake_role role,
             rueda_socket_hurry_inside(fd);
         return;
     }
-    rueda_tcp_cover_free(cover);
+    rueda_tcp_sealing_free(sealing);
     rueda_fd_close(fd);
     if (status == RUEDA_ERR_NOMEM)
         rueda_tcp_hub_lose(ep->hub, ep->super.peer,
@@ -460,14 +460,14 @@ void rueda_tcp_attach_arrivals(struct rueda_tcp_hub *hub,
 
 rueda_status rueda_tcp_admit(struct rueda_tcp_hub *hub)
 {
-    static const struct rueda_admission_calls calls = {
+    static const struct rueda_admission_ops ops = {
         .about = about_for_peer, .proven = admit, .is_expected = is_of_peers};
     struct rueda_text who = {{0}};
     const struct rueda_admission_args args = {
         .who = who.chars,
         .purpose = rueda_tcp_purpose_of(RUEDA_ACCEPTOR, RUEDA_TCP_FOR_STREAM),
         .key = &hub->key,
-        .calls = &calls,
+        .ops = &ops,
         .arg = hub};
     rueda_status status;
 

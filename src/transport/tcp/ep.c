@@ -223,7 +223,7 @@ static void tcp_begin_term(struct rueda_ep *super)
 
 static const struct rueda_transport_ops tcp_ops = {
     .name = "tcp",
-    .memory = RUEDA_MEMORY_HOST,
+    .memory = RUEDA_MEMKIND_HOST,
     .send = tcp_send,
     .recv = tcp_recv,
     .peek = tcp_peek,

@@ -28,8 +28,8 @@
 #define RUEDA_TRANSPORT_TCP_EP_H
 
 #include "transport/reqs.h"
-#include "transport/tcp/cover.h"
 #include "transport/tcp/frame.h"
+#include "transport/tcp/sealing.h"
 #include "transport/tcp/speed.h"
 #include "transport/tcp/tcp.h"
 
@@ -73,7 +73,7 @@ struct rueda_tcp_stream {
     unsigned quiet; /* how often in a row nothing came, up to a limit */
     unsigned rest;  /* how many more turns may skip it */
 
-    struct rueda_tcp_cover *cover;
+    struct rueda_tcp_sealing *sealing;
 
     /* The frame that goes out: its head and its piece, or the sealed frame and
      * no piece. */
@@ -136,10 +136,10 @@ void rueda_tcp_ep_fail(struct rueda_tcp_ep *ep);
 
 /* ---- stream.c ----------------------------------------------------------- */
 
-/* fd and cover belong to the stream from now on, unless
+/* fd and sealing belong to the stream from now on, unless
  * there is no memory. */
 rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
-                                   struct rueda_tcp_cover *cover);
+                                   struct rueda_tcp_sealing *sealing);
 void rueda_tcp_stream_close(struct rueda_tcp_stream *stream);
 
 /* True if bytes moved. A stream that breaks makes the endpoint fail. */
@@ -174,7 +174,7 @@ rueda_status rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
                                       struct rueda_tcp_stream *stream);
 
 /* Where the next bytes of the stream's piece go; NULL: nowhere. */
-char *rueda_tcp_receiver_place(const struct rueda_tcp_stream *stream);
+char *rueda_tcp_receiver_target(const struct rueda_tcp_stream *stream);
 
 /* Some bytes of the stream's piece, perhaps the last, have come. */
 void rueda_tcp_receiver_got(struct rueda_tcp_ep *ep,

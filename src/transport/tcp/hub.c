@@ -334,7 +334,7 @@ void rueda_tcp_hub_set_job(struct rueda_tcp_hub *hub, uint64_t job)
 }
 
 void rueda_tcp_hub_set_encrypt(struct rueda_tcp_hub *hub,
-                               rueda_encrypt_choice encrypt)
+                               rueda_config_encrypt encrypt)
 {
     hub->encrypt = encrypt;
     rueda_tcp_hub_measure_ciphers(hub);

@@ -58,7 +58,7 @@ struct rueda_tcp_hub {
     int rank;
     int size;
     int streams;
-    rueda_encrypt_choice encrypt;
+    rueda_config_encrypt encrypt;
     uint64_t job;  /* a number that only its ranks have */
     uint32_t term; /* of connections that are made now */
     unsigned checks;

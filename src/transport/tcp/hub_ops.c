@@ -97,7 +97,7 @@ static void tcp_close(struct rueda_hub *hub)
 
 const struct rueda_hub_ops rueda_tcp_hub_ops = {
     .name = "tcp",
-    .memory = RUEDA_MEMORY_HOST,
+    .memory = RUEDA_MEMKIND_HOST,
     .connect = tcp_connect,
     .watch = tcp_watch,
     .tend = tcp_tend,

@@ -201,7 +201,7 @@ static int64_t last_heard(const struct rueda_tcp_hub *hub, int host,
     return latest;
 }
 
-/* ---- The verdict -------------------------------------------------------- */
+/* ---- Is it silent? ----------------------------------------------------- */
 
 static void lose_host(struct rueda_tcp_hub *hub, int host)
 {

@@ -48,7 +48,7 @@ struct rueda_tcp_knock {
 struct rueda_tcp_pulse {
     bool is_wanted; /* there are endpoints with its ranks */
     bool was_heard; /* it has answered before */
-    bool is_silent; /* the verdict */
+    bool is_silent; /* what comes of it */
     int fd;         /* of the pulse that we have dialled; -1: none */
     int peer;       /* and the rank at its other end */
     struct rueda_handshake *shake; /* until that has proven itself, or NULL */

@@ -229,7 +229,7 @@ rueda_status rueda_tcp_receiver_begin(struct rueda_tcp_ep *ep,
     return RUEDA_OK;
 }
 
-char *rueda_tcp_receiver_place(const struct rueda_tcp_stream *stream)
+char *rueda_tcp_receiver_target(const struct rueda_tcp_stream *stream)
 {
     const struct rueda_tcp_incoming *message = stream->incoming;
     size_t at = (size_t)stream->in.offset + stream->in_got;

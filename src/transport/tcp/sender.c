@@ -111,17 +111,17 @@ static bool send_frame(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
                        const struct rueda_tcp_frame *frame, const char *piece,
                        struct rueda_tcp_outgoing *outgoing)
 {
-    const bool is_whole = stream->cover->shield == RUEDA_TCP_SEALED;
+    const bool is_whole = stream->sealing->shield == RUEDA_TCP_SEALED;
 
     stream->is_sending = true;
     stream->outgoing = outgoing;
     stream->out_bytes = frame->bytes;
     stream->out_sent = 0;
-    stream->out_first = stream->cover->frame;
+    stream->out_first = stream->sealing->frame;
     stream->out_piece = is_whole ? NULL : piece;
     stream->out_piece_bytes = is_whole ? 0 : frame->bytes;
-    if (rueda_tcp_cover_close(stream->cover, frame, piece,
-                              &stream->out_first_bytes) == RUEDA_OK)
+    if (rueda_tcp_sealing_close(stream->sealing, frame, piece,
+                                &stream->out_first_bytes) == RUEDA_OK)
         return true;
     rueda_tcp_hub_lose(ep->hub, ep->super.peer,
                        "this rank cannot protect what it sends");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One TCP connection of an endpoint: it reads heads and pieces into their
- * places and writes frames, as far as the socket takes and gives bytes without
+ * room and writes frames, as far as the socket takes and gives bytes without
  * blocking. It also opens and seals records where the connection is encrypted.
  */
 #define RUEDA_LOG_TAG "tcp"
@@ -23,13 +23,13 @@
 #define TURN_BYTES ((size_t)1 << 20)
 
 rueda_status rueda_tcp_stream_open(struct rueda_tcp_stream *stream, int fd,
-                                   struct rueda_tcp_cover *cover)
+                                   struct rueda_tcp_sealing *sealing)
 {
     stream->ahead = malloc(RUEDA_TCP_AHEAD_BYTES);
     if (stream->ahead == NULL)
         return RUEDA_ERR_NOMEM;
     stream->fd = fd;
-    stream->cover = cover;
+    stream->sealing = sealing;
     return RUEDA_OK;
 }
 
@@ -39,8 +39,8 @@ void rueda_tcp_stream_close(struct rueda_tcp_stream *stream)
     stream->fd = -1;
     free(stream->ahead);
     stream->ahead = NULL;
-    rueda_tcp_cover_free(stream->cover);
-    stream->cover = NULL;
+    rueda_tcp_sealing_free(stream->sealing);
+    stream->sealing = NULL;
 }
 
 /* ---- Out ---------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static size_t ahead_of(const struct rueda_tcp_stream *stream)
 
 static size_t head_bytes(const struct rueda_tcp_stream *stream)
 {
-    return rueda_tcp_cover_head_bytes(stream->cover);
+    return rueda_tcp_sealing_head_bytes(stream->sealing);
 }
 
 /* The contents of a head are logged only if its seal, if any, is genuine. */
@@ -136,7 +136,7 @@ static void take_head(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream)
     unsigned char *head = stream->ahead + stream->ahead_begin;
 
     stream->ahead_begin += head_bytes(stream);
-    if (rueda_tcp_cover_open_head(stream->cover, head) != RUEDA_OK) {
+    if (rueda_tcp_sealing_open_head(stream->sealing, head) != RUEDA_OK) {
         fail_by_seal(ep);
         return;
     }
@@ -176,7 +176,7 @@ static bool begin_frame(struct rueda_tcp_ep *ep,
 /* Does the piece count only when all of it is there and is genuine? */
 static bool is_protected(const struct rueda_tcp_stream *stream)
 {
-    return rueda_tcp_cover_has_piece(stream->cover, &stream->in);
+    return rueda_tcp_sealing_has_piece(stream->sealing, &stream->in);
 }
 
 /* Bytes of the piece, and of its tag if that comes behind it, have come to
@@ -187,9 +187,9 @@ static void piece_came(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
     rueda_status status = RUEDA_OK;
 
     if (is_protected(stream)) {
-        status =
-            rueda_tcp_cover_got(stream->cover, rueda_tcp_receiver_place(stream),
-                                stream->in.bytes, bytes);
+        status = rueda_tcp_sealing_got(stream->sealing,
+                                       rueda_tcp_receiver_target(stream),
+                                       stream->in.bytes, bytes);
         bytes = stream->in.bytes;
     }
     if (status == RUEDA_IN_PROGRESS)
@@ -202,30 +202,31 @@ static void piece_came(struct rueda_tcp_ep *ep, struct rueda_tcp_stream *stream,
     rueda_tcp_receiver_got(ep, stream);
 }
 
-/* Where the next bytes of the piece go; no place at all if it is dropped. */
-static struct rueda_tcp_places places_of(struct rueda_tcp_stream *stream)
+/* Where the next bytes of the piece go; nowhere if it is dropped. */
+static struct rueda_tcp_room room_of(struct rueda_tcp_stream *stream)
 {
-    char *place = rueda_tcp_receiver_place(stream);
+    char *target = rueda_tcp_receiver_target(stream);
 
     if (is_protected(stream))
-        return rueda_tcp_cover_places(stream->cover, place, stream->in.bytes);
-    return (struct rueda_tcp_places){
-        .piece = place, .piece_left = stream->in.bytes - stream->in_got};
+        return rueda_tcp_sealing_room(stream->sealing, target,
+                                      stream->in.bytes);
+    return (struct rueda_tcp_room){
+        .piece = target, .piece_left = stream->in.bytes - stream->in_got};
 }
 
 /* The next bytes of the piece have been read ahead. */
 static size_t fill_piece(struct rueda_tcp_ep *ep,
                          struct rueda_tcp_stream *stream)
 {
-    const struct rueda_tcp_places places = places_of(stream);
+    const struct rueda_tcp_room room = room_of(stream);
     const unsigned char *from = stream->ahead + stream->ahead_begin;
-    size_t bytes = rueda_least(ahead_of(stream), places.piece_left);
-    size_t tag = rueda_least(ahead_of(stream) - bytes, places.tag_left);
+    size_t bytes = rueda_least(ahead_of(stream), room.piece_left);
+    size_t tag = rueda_least(ahead_of(stream) - bytes, room.tag_left);
 
-    if (places.piece != NULL && bytes > 0)
-        memcpy(places.piece, from, bytes);
+    if (room.piece != NULL && bytes > 0)
+        memcpy(room.piece, from, bytes);
     if (tag > 0)
-        memcpy(places.tag, from + bytes, tag);
+        memcpy(room.tag, from + bytes, tag);
     stream->ahead_begin += bytes + tag;
     piece_came(ep, stream, bytes + tag);
     return bytes + tag;
@@ -253,21 +254,21 @@ static rueda_status read_piece(struct rueda_tcp_ep *ep,
                                struct rueda_tcp_stream *stream, size_t *moved,
                                bool *is_dry)
 {
-    struct rueda_tcp_places places = places_of(stream);
-    const bool has_tag = places.tag_left > 0;
+    struct rueda_tcp_room room = room_of(stream);
+    const bool has_tag = room.tag_left > 0;
     rueda_status status;
     size_t came;
 
-    if (places.piece == NULL)
+    if (room.piece == NULL)
         return read_ahead(stream, moved, is_dry);
     if (!has_tag) {
-        places.tag = stream->ahead;
-        places.tag_left = RUEDA_TCP_AHEAD_BYTES;
+        room.tag = stream->ahead;
+        room.tag_left = RUEDA_TCP_AHEAD_BYTES;
     }
-    status = rueda_stream_recv_both(stream->fd, places.piece, places.piece_left,
-                                    places.tag, places.tag_left, moved);
-    *is_dry = *moved < places.piece_left + places.tag_left;
-    came = has_tag ? *moved : rueda_least(*moved, places.piece_left);
+    status = rueda_stream_recv_both(stream->fd, room.piece, room.piece_left,
+                                    room.tag, room.tag_left, moved);
+    *is_dry = *moved < room.piece_left + room.tag_left;
+    came = has_tag ? *moved : rueda_least(*moved, room.piece_left);
     stream->ahead_begin = 0;
     stream->ahead_end = *moved - came;
     if (came > 0)

@@ -34,7 +34,7 @@ struct rueda_tcp_args {
     int address_count;
 
     int streams; /* towards each peer, 1 to RUEDA_TCP_MOST_STREAMS */
-    rueda_encrypt_choice encrypt;
+    rueda_config_encrypt encrypt;
 
     /* How long to look for a way to a peer, and how long its host may be silent
      * until it counts as lost (pulse.h). 0: 30 s and 10 s. */
@@ -79,7 +79,7 @@ void rueda_tcp_hub_set_job(struct rueda_tcp_hub *hub, uint64_t job);
 /* How streams are protected, where that is known only after all ranks have
  * reported their setting. Before endpoints are made. */
 void rueda_tcp_hub_set_encrypt(struct rueda_tcp_hub *hub,
-                               rueda_encrypt_choice encrypt);
+                               rueda_config_encrypt encrypt);
 
 /* Call watch with every socket that there is and that will be, so that it wakes
  * a sleeping thread. */

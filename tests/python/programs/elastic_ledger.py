@@ -51,22 +51,22 @@ if how == "tf":
 def batches(ledger: Ledger) -> Iterator[list[int]]:
     if how == "torch":
         loader = torch.utils.data.DataLoader(
-            Numbers(), batch_sampler=ledger.leases(4), num_workers=1, prefetch_factor=3
+            Numbers(), batch_sampler=ledger.portions(4), num_workers=1, prefetch_factor=3
         )
         for batch in ledger.recorded(loader):
             yield batch.tolist()
     elif how == "tf":
         dataset = tf.data.Dataset.from_generator(
-            lambda: ledger.leases(4), output_signature=tf.TensorSpec([None], tf.int64)
+            lambda: ledger.portions(4), output_signature=tf.TensorSpec([None], tf.int64)
         ).prefetch(3)
         for batch in ledger.recorded(dataset):
             yield batch.numpy().tolist()
     elif how == "steps":
-        for step in ledger.steps(24, lease=2):
+        for step in ledger.steps(24, portion=2):
             mine = []
-            for lease in step:
+            for portion in step:
                 time.sleep(0.02 * (1 + (str(basics.rank()) == os.environ.get("SLOW"))))
-                mine += lease
+                mine += portion
             yield mine
     else:
         yield from ledger.batches(4)

@@ -45,9 +45,9 @@ enum {
     RANKS = 8,
     GROUP = 64, /* calls in a group */
 };
-#define SLOT ((size_t)1 << 20)
-#define BOX  ((size_t)64 << 10)
-#define NAP  100 /* us */
+#define SHARE_BYTES ((size_t)1 << 20)
+#define BOX         ((size_t)64 << 10)
+#define NAP         100 /* us */
 
 struct id {
     char path[128];
@@ -73,7 +73,7 @@ struct meeting {
         atomic_int is_full;
         char bytes[BOX];
     } boxes[RANKS][RANKS]; /* from, to */
-    char slots[RANKS][SLOT];
+    char shares[RANKS][SHARE_BYTES];
 };
 
 struct comm {
@@ -248,7 +248,7 @@ static void add(char *to, const char *from, size_t count, int dtype, int op)
 
 /* ---- Launches --------------------------------------------------------- */
 
-/* What this rank puts into its slot: `count` elements from `at` on. */
+/* What this rank puts into its share: `count` elements from `at` on. */
 static const char *give(const struct comm *comm, const struct call *call,
                         size_t at)
 {
@@ -266,22 +266,22 @@ static void take(struct comm *comm, const struct call *call, size_t at,
     char *recv = cuda_at(call->recv);
 
     if (call->what == BROADCAST) {
-        memmove(recv + at * bytes, comm->meeting->slots[call->root],
+        memmove(recv + at * bytes, comm->meeting->shares[call->root],
                 count * bytes);
         return;
     }
     if (call->what == ALLGATHER) {
         for (int i = 0; i < comm->size; i++)
             memmove(recv + ((size_t)i * call->count + at) * bytes,
-                    comm->meeting->slots[i], count * bytes);
+                    comm->meeting->shares[i], count * bytes);
         return;
     }
     if (call->what == REDUCE && call->root != comm->rank)
         return;
     recv += (at - from) * bytes;
-    memcpy(recv, comm->meeting->slots[0], count * bytes);
+    memcpy(recv, comm->meeting->shares[0], count * bytes);
     for (int i = 1; i < comm->size; i++)
-        add(recv, comm->meeting->slots[i], count, call->dtype, call->op);
+        add(recv, comm->meeting->shares[i], count, call->dtype, call->op);
 }
 
 /* Elements from `at` on, of which this rank keeps those from `from` to `to`. */
@@ -291,7 +291,7 @@ static bool move(struct comm *comm, const struct call *call, size_t at,
     const char *mine = give(comm, call, at);
 
     if (mine != NULL)
-        memcpy(comm->meeting->slots[comm->rank], mine,
+        memcpy(comm->meeting->shares[comm->rank], mine,
                count * bytes_of(call->dtype));
     if (!barrier(comm))
         return false;
@@ -302,7 +302,7 @@ static bool move(struct comm *comm, const struct call *call, size_t at,
 
 static bool collect(struct comm *comm, const struct call *call)
 {
-    const size_t most = SLOT / bytes_of(call->dtype);
+    const size_t most = SHARE_BYTES / bytes_of(call->dtype);
     const int blocks = call->what == REDUCE_SCATTER ? comm->size : 1;
 
     for (int block = 0; block < blocks; block++) {

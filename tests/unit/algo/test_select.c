@@ -8,8 +8,8 @@
 
 #include "algo/hier.h"
 
-static struct rueda_mesh mesh = {.size = 4, .memory = RUEDA_MEMORY_HOST};
-static const struct rueda_device_ops near_ops = {.memory = RUEDA_MEMORY_HOST};
+static struct rueda_mesh mesh = {.size = 4, .memory = RUEDA_MEMKIND_HOST};
+static const struct rueda_device_ops near_ops = {.memory = RUEDA_MEMKIND_HOST};
 static const struct rueda_device near = {.ops = &near_ops};
 static struct rueda_place net = {.mesh = &mesh, .device = &near};
 /* Only whether there is one matters; it is never looked into. */

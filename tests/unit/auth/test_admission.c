@@ -58,12 +58,12 @@ static rueda_status on_proven(void *arg, int fd,
 
 static int open_desk(void **state)
 {
-    static const struct rueda_admission_calls calls = {.proven = on_proven};
+    static const struct rueda_admission_ops ops = {.proven = on_proven};
     struct recorded_store *recorded = calloc(1, sizeof(*recorded));
     const struct rueda_admission_args args = {.who = "the recorded",
                                               .purpose = RUEDA_FOR_STORE,
                                               .key = &recorded->key,
-                                              .calls = &calls,
+                                              .ops = &ops,
                                               .arg = recorded};
 
     *state = recorded;

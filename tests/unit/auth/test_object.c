@@ -16,7 +16,7 @@ static struct rueda_key key_of(int seed)
     return key;
 }
 
-static const struct rueda_object_place here = {
+static const struct rueda_object_id here = {
     .purpose = 1, .sender = 2, .set = 3, .sequence = 4, .name = "state"};
 
 static void seal(unsigned char head[RUEDA_OBJECT_HEAD_BYTES])
@@ -27,17 +27,17 @@ static void seal(unsigned char head[RUEDA_OBJECT_HEAD_BYTES])
                      RUEDA_OK);
 }
 
-static rueda_status check_at(const struct rueda_object_place *place, int seed,
+static rueda_status check_at(const struct rueda_object_id *id, int seed,
                              const unsigned char *head)
 {
     const struct rueda_key key = key_of(seed);
     uint64_t len = 77;
-    rueda_status status = rueda_object_length(&key, place, head, &len);
+    rueda_status status = rueda_object_length(&key, id, head, &len);
 
     /* A head is refused before its length is believed. */
     assert_int_equal(len, status == RUEDA_OK ? sizeof(words) : 77);
-    assert_int_equal(
-        rueda_object_check(&key, place, head, words, sizeof(words)), status);
+    assert_int_equal(rueda_object_check(&key, id, head, words, sizeof(words)),
+                     status);
     return status;
 }
 
@@ -53,7 +53,7 @@ static void an_object_passes_at_its_place(void **state)
 static void an_object_passes_nowhere_else(void **state)
 {
     unsigned char head[RUEDA_OBJECT_HEAD_BYTES];
-    struct rueda_object_place moved[5] = {here, here, here, here, here};
+    struct rueda_object_id moved[5] = {here, here, here, here, here};
 
     (void)state;
     moved[0].purpose++;

@@ -295,9 +295,9 @@ static void texts_are_taken_whole_or_refused(void **state)
     longest[RUEDA_PATH_BYTES - 1] = 'x';
     longest[RUEDA_PATH_BYTES] = '\0';
     check_refused("RUEDA_ALGO", too_long);
-    longest[RUEDA_NAME_BYTES] = '\0';
+    longest[RUEDA_CONFIG_NAME_BYTES] = '\0';
     check_refused("RUEDA_JOB", too_long);
-    longest[RUEDA_NAME_BYTES - 1] = '\0';
+    longest[RUEDA_CONFIG_NAME_BYTES - 1] = '\0';
     assert_string_equal(good("RUEDA_JOB", longest).job, longest);
 }
 
@@ -635,8 +635,10 @@ static void parameters_are_compared_as_often_as_one_says(void **state)
                                       "First",   "every: 5", NULL};
 
     (void)state;
-    assert_int_equal(good("RUEDA_CHECK", "").check_every, RUEDA_CHECK_FIRST);
-    assert_int_equal(good("RUEDA_CHECK", "off").check_every, RUEDA_CHECK_OFF);
+    assert_int_equal(good("RUEDA_CHECK", "").check_every,
+                     RUEDA_CONFIG_CHECK_FIRST);
+    assert_int_equal(good("RUEDA_CHECK", "off").check_every,
+                     RUEDA_CONFIG_CHECK_OFF);
     assert_int_equal(good("RUEDA_CHECK", "every:100").check_every, 100);
     check_refused("RUEDA_CHECK", bad);
 }

@@ -193,7 +193,7 @@ static void messages_are_not_sent_from_memory_out_of_reach(void **state)
     static const struct rueda_algo *const list[] = {&own, NULL};
     const struct rueda_device device = {.ops = far_device.ops, .algos = list};
     struct rueda_mesh mesh = {
-        .rank = 0, .size = 2, .memory = RUEDA_MEMORY_HOST};
+        .rank = 0, .size = 2, .memory = RUEDA_MEMKIND_HOST};
     struct rueda_place place = {.mesh = &mesh, .device = &far_device};
     struct rueda_coll coll = {.elem_bytes = 4, .count = 1000};
     struct rueda_select select;
@@ -202,12 +202,12 @@ static void messages_are_not_sent_from_memory_out_of_reach(void **state)
     rueda_select_init(&select);
     for (int kind = 0; kind < RUEDA_KIND_COUNT; kind++) {
         coll.kind = (rueda_kind)kind;
-        mesh.memory = RUEDA_MEMORY_HOST;
+        mesh.memory = RUEDA_MEMKIND_HOST;
         assert_null(rueda_select_choose(&select, &place, &coll));
-        mesh.memory = RUEDA_MEMORY_HOST | FAR_MEMORY;
+        mesh.memory = RUEDA_MEMKIND_HOST | FAR_MEMORY;
         assert_non_null(rueda_select_choose(&select, &place, &coll));
     }
-    mesh.memory = RUEDA_MEMORY_HOST;
+    mesh.memory = RUEDA_MEMKIND_HOST;
     coll.kind = RUEDA_ALLREDUCE;
     place.device = &device;
     assert_null(rueda_select_choose(&select, &place, &coll));

@@ -434,12 +434,12 @@ static void a_place_that_cannot_be_is_refused(void **state)
 static void arguments_of_a_start_that_cannot_be_are_refused(void **state)
 {
     struct rueda_init_args args = RUEDA_INIT_ARGS_INIT;
-    char job[RUEDA_NAME_BYTES + 1];
+    char job[RUEDA_CONFIG_NAME_BYTES + 1];
     rueda_ctx *ctx = NULL;
 
     (void)state;
     memset(job, 'j', sizeof(job));
-    job[RUEDA_NAME_BYTES] = '\0';
+    job[RUEDA_CONFIG_NAME_BYTES] = '\0';
     args.job = job;
     check_no_start(args, RUEDA_ERR_INVALID, "over 63 characters");
     args.job = NULL;

@@ -7,7 +7,7 @@
 /* Ranks 0, 1, ... with these settings, by the first letter but for
  * "authenticate", which is p; all at this address. */
 static rueda_status decide(const char *settings, const char *where,
-                           rueda_encrypt_choice *out, struct rueda_text *why)
+                           rueda_config_encrypt *out, struct rueda_text *why)
 {
     struct rueda_encrypt_vote vote = {.far_rank = 0};
     struct rueda_text error = {{0}};
@@ -19,7 +19,7 @@ static rueda_status decide(const char *settings, const char *where,
         const char *at = strchr(letters, settings[rank]);
 
         assert_non_null(at);
-        rueda_encrypt_hear(&vote, rank, (rueda_encrypt_choice)(at - letters),
+        rueda_encrypt_hear(&vote, rank, (rueda_config_encrypt)(at - letters),
                            &address, 1);
     }
     return rueda_encrypt_decide(&vote, out, why);
@@ -29,8 +29,8 @@ static void one_decision_comes_of_all_settings(void **state)
 {
     static const struct {
         const char *settings;
-        rueda_encrypt_choice near;
-        rueda_encrypt_choice far;
+        rueda_config_encrypt near;
+        rueda_config_encrypt far;
     } rows[] = {
         {"aa", RUEDA_ENCRYPT_NEVER, RUEDA_ENCRYPT_ALWAYS},
         {"ay", RUEDA_ENCRYPT_ALWAYS, RUEDA_ENCRYPT_ALWAYS},
@@ -44,7 +44,7 @@ static void one_decision_comes_of_all_settings(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rueda_text why = {{0}};
-        rueda_encrypt_choice found;
+        rueda_config_encrypt found;
 
         assert_int_equal(decide(rows[i].settings, "10.1.2.3:4", &found, &why),
                          RUEDA_OK);
@@ -62,7 +62,7 @@ static void one_far_address_of_one_rank_seals_the_job(void **state)
     struct rueda_encrypt_vote vote = {.far_rank = 0};
     struct rueda_address addresses[2];
     struct rueda_text why = {{0}};
-    rueda_encrypt_choice found;
+    rueda_config_encrypt found;
 
     (void)state;
     rueda_address_find("10.0.0.1:4", &addresses[0], 1, &why);
@@ -78,7 +78,7 @@ static void one_far_address_of_one_rank_seals_the_job(void **state)
 static void contradictions_are_named(void **state)
 {
     struct rueda_text why = {{0}};
-    rueda_encrypt_choice found;
+    rueda_config_encrypt found;
 
     (void)state;
     assert_int_equal(decide("aany", "10.1.2.3:4", &found, &why),
@@ -93,7 +93,7 @@ static void contradictions_are_named(void **state)
 
 static void the_line_names_every_kind_of_traffic(void **state)
 {
-    static const rueda_encrypt_choice choices[] = {
+    static const rueda_config_encrypt choices[] = {
         RUEDA_ENCRYPT_ALWAYS, RUEDA_ENCRYPT_NEVER, RUEDA_ENCRYPT_AUTHENTICATE};
     static const char *const words[] = {
         "are sealed (because)", "are neither encrypted nor authenticated",

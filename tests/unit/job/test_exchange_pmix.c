@@ -8,25 +8,25 @@
 
 #define MS ((int64_t)1000000)
 
-struct place {
+struct scene {
     const char *prefix; /* PMIX_PREFIX */
     bool is_launched;
 };
 
 static const char *environment(void *arg, const char *name)
 {
-    const struct place *place = arg;
+    const struct scene *scene = arg;
 
     if (strcmp(name, "PMIX_PREFIX") == 0)
-        return place->prefix;
-    if (!place->is_launched)
+        return scene->prefix;
+    if (!scene->is_launched)
         return NULL;
     if (strcmp(name, "PMIX_NAMESPACE") == 0)
         return "job";
     return strcmp(name, "PMIX_RANK") == 0 ? "1" : NULL;
 }
 
-static const struct place fake = {FAKE_PMIX_PREFIX, true};
+static const struct scene fake = {FAKE_PMIX_PREFIX, true};
 
 /* Exchange "card" as a rank of four, with a library that misbehaves so. */
 static rueda_status meet(const char *how, int rank, int time_ms, char *card,
@@ -146,7 +146,7 @@ static void without_other_ranks_we_leave_in_time_and_good_order(void **state)
 
 static void a_job_of_one_and_no_launcher_need_no_library(void **state)
 {
-    struct place none = {"/nowhere", false};
+    struct scene none = {"/nowhere", false};
     struct rueda_business_card_exchange exchange = {
         .size = 1, .environment = environment, .arg = &none};
     struct rueda_text error = {{0}};

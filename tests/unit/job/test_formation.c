@@ -45,7 +45,7 @@ static void open_track(struct scene *scene, struct rank *rank)
     assert_int_equal(rueda_track_open(&rank->track, &args), RUEDA_OK);
 }
 
-static struct scene *scene_open(int size, rueda_transport_choice transport)
+static struct scene *scene_open(int size, rueda_config_transport transport)
 {
     struct scene *scene = calloc(1, sizeof(*scene));
     struct rueda_job *jobs[RANKS];
@@ -240,7 +240,7 @@ static void expect_complete(const struct rank *rank, uint32_t term, int size)
     assert_int_equal(formation->term, term);
     assert_int_equal(formation->mesh.term, term);
     assert_int_equal(formation->size, size);
-    assert_int_equal(formation->place.local_size, size);
+    assert_int_equal(formation->row.local_size, size);
     assert_ptr_equal(formation->segment, rank->job->segment);
     assert_false(rueda_segment_has_gone(formation->segment, true));
     assert_int_equal(rueda_segment_first_gone(formation->segment, &words), -1);
@@ -269,7 +269,7 @@ static void go_on(struct scene *scene, const int *survivors, int count)
     }
 }
 
-static void two_of_three(rueda_transport_choice transport, int victim)
+static void two_of_three(rueda_config_transport transport, int victim)
 {
     struct scene *scene = scene_open(3, transport);
     int survivors[2];
@@ -322,7 +322,7 @@ static void ranks_go_one_after_another(void **state)
 }
 
 /* A message of term 1 that was not received there. */
-static void old_messages_stay_behind(rueda_transport_choice transport)
+static void old_messages_stay_behind(rueda_config_transport transport)
 {
     static const int both[] = {0, 1};
     const struct rueda_tag tag = {.set = 7, .sequence = 3};

@@ -68,10 +68,10 @@ static void who_is_of_the_same_machine_is_inside(void **state)
         {.id = {[0] = 1, [15] = 2, [16] = 4}},
         {.id = {[0] = 1, [15] = 5, [16] = 3}},
     };
-    struct rueda_topology_place places[] = {
+    struct rueda_topology_row rows[] = {
         {.host = 2}, {.host = 1}, {.host = 0}, {.host = 1}};
     const struct rueda_topology topology = {
-        .size = 4, .host_count = 3, .places = places, .hosts = hosts};
+        .size = 4, .host_count = 3, .rows = rows, .hosts = hosts};
     static const struct rueda_key key;
     const struct rueda_tcp_args args = {
         .rank = 2, .size = 4, .key = &key, .streams = 1};

@@ -278,7 +278,7 @@ static void a_store_is_a_host_and_a_port(void **state)
                                       "node:0", "node:1x", "node:65536"};
     static environment table = {RUEDA, NULL};
     struct rueda_seat_query query = query_of(table);
-    char longest[RUEDA_STORE_BYTES + 1];
+    char longest[RUEDA_CONFIG_STORE_BYTES + 1];
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -286,7 +286,7 @@ static void a_store_is_a_host_and_a_port(void **state)
         refused(&query, RUEDA_ERR_INVALID, "RUEDA_STORE) is \"");
     }
     memset(longest, 'h', sizeof(longest));
-    memcpy(longest + RUEDA_STORE_BYTES - 3, ":80", 4);
+    memcpy(longest + RUEDA_CONFIG_STORE_BYTES - 3, ":80", 4);
     query.store = longest;
     refused(&query, RUEDA_ERR_INVALID, "up to 255 characters");
     query.store = longest + 1;
@@ -309,7 +309,7 @@ static void a_name_that_is_too_long_is_refused_or_stays_apart(void **state)
     }
     seats[0] = seat_in(first);
     seats[1] = seat_in(second);
-    assert_int_equal(strlen(seats[0].job), RUEDA_NAME_BYTES - 1);
+    assert_int_equal(strlen(seats[0].job), RUEDA_CONFIG_NAME_BYTES - 1);
     assert_memory_equal(seats[0].job, "horovod-aaaaaaa", 15);
     assert_string_not_equal(seats[0].job, seats[1].job);
     assert_string_equal(seats[0].job, seat_in(first).job);

@@ -19,7 +19,7 @@ static void fill_in(const struct job *job, struct rueda_topology_record *out)
         memset(&out[i], 0, sizeof(out[i]));
         /* Ids that differ in their last byte only. */
         memset(out[i].host, 0xee, sizeof(out[i].host));
-        out[i].host[RUEDA_HOST_ID_BYTES - 1] = (unsigned char)job->hosts[i];
+        out[i].host[RUEDA_TOPOLOGY_ID_BYTES - 1] = (unsigned char)job->hosts[i];
         snprintf(out[i].name, sizeof(out[i].name), "host-%c", job->hosts[i]);
         out[i].local_rank = job->is_said ? job->local_rank[i] : -1;
         out[i].local_size =
@@ -41,14 +41,14 @@ static struct rueda_topology *made(const struct job *job)
     return topology;
 }
 
-/* A field of the places, rank by rank. */
+/* A field of the rows, rank by rank. */
 #define check_field(topology, field, ...)                                      \
     do {                                                                       \
         const int wanted[] = {__VA_ARGS__};                                    \
         const int count = (int)(sizeof(wanted) / sizeof(wanted[0]));           \
         assert_int_equal((topology)->size, count);                             \
         for (int rank_ = 0; rank_ < count; rank_++)                            \
-            assert_int_equal((topology)->places[rank_].field, wanted[rank_]);  \
+            assert_int_equal((topology)->rows[rank_].field, wanted[rank_]);    \
     } while (0)
 
 static void hosts_are_numbered_as_ranks_show_them(void **state)
@@ -66,7 +66,7 @@ static void hosts_are_numbered_as_ranks_show_them(void **state)
     assert_int_equal(topology->hosts[0].size, 2);
     assert_int_equal(topology->hosts[2].size, 1);
     assert_int_equal(topology->hosts[2].first, 3);
-    assert_int_equal(topology->hosts[1].id[RUEDA_HOST_ID_BYTES - 1], 'a');
+    assert_int_equal(topology->hosts[1].id[RUEDA_TOPOLOGY_ID_BYTES - 1], 'a');
     assert_false(topology->is_homogeneous);
     rueda_topology_free(topology);
 }
@@ -237,10 +237,10 @@ static void the_largest_job_is_numbered_and_packed(void **state)
                          bytes, rueda_topology_bytes(topology), &again, &error),
                      RUEDA_OK);
     for (int i = 0; i < RUEDA_TOPOLOGY_MAX; i++) {
-        assert_int_equal(again->places[i].host, i % hosts);
-        assert_int_equal(again->places[i].local_rank, i / hosts);
-        assert_int_equal(again->places[i].cross_rank, i % hosts);
-        assert_int_equal(again->places[i].cross_size, hosts);
+        assert_int_equal(again->rows[i].host, i % hosts);
+        assert_int_equal(again->rows[i].local_rank, i / hosts);
+        assert_int_equal(again->rows[i].cross_rank, i % hosts);
+        assert_int_equal(again->rows[i].cross_size, hosts);
     }
     rueda_topology_free(again);
     rueda_topology_free(topology);

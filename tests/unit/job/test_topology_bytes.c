@@ -4,9 +4,9 @@
 #include "job/topology.h"
 #include "unit/unit.h"
 
-#define HEAD  12
-#define HOST  (RUEDA_HOST_ID_BYTES + 1)
-#define PLACE 12
+#define HEAD 12
+#define HOST (RUEDA_TOPOLOGY_ID_BYTES + 1)
+#define ROW  12
 
 /* Five ranks on the hosts a, b and c, as a table in bytes. */
 struct table {
@@ -103,7 +103,7 @@ static void check_byte_refused(struct table *table, size_t at,
 
 static size_t place_at(const struct table *table, int rank)
 {
-    return table->len - (size_t)(5 - rank) * PLACE;
+    return table->len - (size_t)(5 - rank) * ROW;
 }
 
 /* ---- Tables ------------------------------------------------------------ */
@@ -113,14 +113,14 @@ static void a_table_comes_back_as_it_was(void **state)
     struct table *table = *state;
     struct rueda_topology *again = NULL;
 
-    assert_int_equal(table->len, HEAD + 3 * (HOST + 3) + 5 * PLACE);
+    assert_int_equal(table->len, HEAD + 3 * (HOST + 3) + 5 * ROW);
     assert_int_equal(unpack(table->bytes, table->len, &again), RUEDA_OK);
     assert_int_equal(again->size, 5);
     assert_int_equal(again->host_count, 3);
     assert_int_equal(again->is_launchers, table->topology->is_launchers);
     assert_int_equal(again->is_homogeneous, false);
-    assert_memory_equal(again->places, table->topology->places,
-                        5 * sizeof(*again->places));
+    assert_memory_equal(again->rows, table->topology->rows,
+                        5 * sizeof(*again->rows));
     assert_memory_equal(again->hosts, table->topology->hosts,
                         3 * sizeof(*again->hosts));
     rueda_topology_free(again);
@@ -170,7 +170,7 @@ static void counts_that_cannot_be_are_refused(void **state)
 static void names_that_cannot_be_are_refused(void **state)
 {
     struct table *table = *state;
-    size_t name = HEAD + RUEDA_HOST_ID_BYTES;
+    size_t name = HEAD + RUEDA_TOPOLOGY_ID_BYTES;
 
     check_byte_refused(table, name, 64);
     check_byte_refused(table, name, 255);
@@ -199,7 +199,7 @@ static void two_hosts_of_one_id_are_refused(void **state)
     struct table *table = *state;
 
     memcpy(table->bytes + HEAD + HOST + 3, table->bytes + HEAD,
-           RUEDA_HOST_ID_BYTES);
+           RUEDA_TOPOLOGY_ID_BYTES);
     check_refused(table->bytes, table->len);
 }
 
@@ -261,7 +261,7 @@ static void a_record_comes_back_as_it_was(void **state)
 
     (void)state;
     len = rueda_topology_record_pack(&record, bytes);
-    assert_int_equal(len, RUEDA_HOST_ID_BYTES + 9 + 6);
+    assert_int_equal(len, RUEDA_TOPOLOGY_ID_BYTES + 9 + 6);
     assert_int_equal(unpack_record(bytes, len, &again), RUEDA_OK);
     assert_memory_equal(&again, &record, sizeof(record));
 
@@ -270,7 +270,7 @@ static void a_record_comes_back_as_it_was(void **state)
     len = rueda_topology_record_pack(&record, bytes);
     assert_int_equal(len, RUEDA_TOPOLOGY_RECORD_BYTES);
     assert_int_equal(unpack_record(bytes, len, &again), RUEDA_OK);
-    assert_int_equal(strlen(again.name), RUEDA_HOST_NAME_BYTES - 1);
+    assert_int_equal(strlen(again.name), RUEDA_TOPOLOGY_NAME_BYTES - 1);
     assert_int_equal(again.local_rank, -1);
 }
 
@@ -285,9 +285,9 @@ static void a_name_of_64_characters_is_refused(void **state)
     (void)state;
     memset(bytes, 'n', sizeof(bytes));
     len = rueda_topology_record_pack(&record, bytes);
-    bytes[len - 1] = RUEDA_HOST_NAME_BYTES - 1;
+    bytes[len - 1] = RUEDA_TOPOLOGY_NAME_BYTES - 1;
     assert_int_equal(unpack_record(bytes, sizeof(bytes) - 1, &out), RUEDA_OK);
-    bytes[len - 1] = RUEDA_HOST_NAME_BYTES;
+    bytes[len - 1] = RUEDA_TOPOLOGY_NAME_BYTES;
     assert_int_equal(unpack_record(bytes, sizeof(bytes), &out),
                      RUEDA_ERR_INVALID);
 }
@@ -318,14 +318,16 @@ static void a_record_that_cannot_be_is_refused(void **state)
         assert_int_equal(unpack_record(bytes, shorter, &out),
                          RUEDA_ERR_INVALID);
     assert_int_equal(unpack_record(bytes, len + 1, &out), RUEDA_ERR_INVALID);
-    bytes[RUEDA_HOST_ID_BYTES] = 2; /* local rank 2 of 2 */
+    bytes[RUEDA_TOPOLOGY_ID_BYTES] = 2; /* local rank 2 of 2 */
     assert_int_equal(unpack_record(bytes, len, &out), RUEDA_ERR_INVALID);
-    memset(bytes + RUEDA_HOST_ID_BYTES + 4, 0xff, 4); /* of an unknown size */
+    memset(bytes + RUEDA_TOPOLOGY_ID_BYTES + 4, 0xff,
+           4); /* of an unknown size */
     assert_int_equal(unpack_record(bytes, len, &record), RUEDA_OK);
-    bytes[RUEDA_HOST_ID_BYTES] = 0;
-    bytes[RUEDA_HOST_ID_BYTES + 2] = 1; /* local rank 65536: out of any job */
+    bytes[RUEDA_TOPOLOGY_ID_BYTES] = 0;
+    bytes[RUEDA_TOPOLOGY_ID_BYTES + 2] =
+        1; /* local rank 65536: out of any job */
     assert_int_equal(unpack_record(bytes, len, &out), RUEDA_ERR_INVALID);
-    bytes[RUEDA_HOST_ID_BYTES + 3] = 0x80; /* a negative one */
+    bytes[RUEDA_TOPOLOGY_ID_BYTES + 3] = 0x80; /* a negative one */
     assert_int_equal(unpack_record(bytes, len, &out), RUEDA_ERR_INVALID);
     assert_int_equal(out.local_rank, 0x77777777);
 }

@@ -5,9 +5,9 @@
 
 #include "launch/assignment.h"
 #include "launch/cpus.h"
+#include "launch/ending.h"
 #include "launch/spawn.h"
 #include "launch/variables.h"
-#include "launch/verdict.h"
 #include "unit/unit.h"
 
 /* ---- Frames and assignments ---------------------------------------------- */
@@ -403,8 +403,8 @@ static void an_end_is_told_as_shells_do(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct rueda_text words = {{0}};
 
-        assert_int_equal(rueda_verdict_code(&cases[i].ending), cases[i].code);
-        rueda_verdict_words(&cases[i].ending, "a", &words);
+        assert_int_equal(rueda_ending_code(&cases[i].ending), cases[i].code);
+        rueda_ending_words(&cases[i].ending, "a", &words);
         assert_non_null(strstr(words.chars, cases[i].words));
     }
 }

@@ -111,11 +111,11 @@ static void a_line_without_end_is_not_kept_for_ever(void **state)
     (void)state;
     assert_non_null(text);
     memset(text, 'x', piece);
-    for (size_t fed = 0; fed < RUEDA_LINE_MOST + 2 * piece; fed += piece)
+    for (size_t fed = 0; fed < RUEDA_LINES_MOST + 2 * piece; fed += piece)
         rueda_lines_feed(&lines, text, piece, note, &record);
-    assert_int_equal(record.bytes, RUEDA_LINE_MOST);
+    assert_int_equal(record.bytes, RUEDA_LINES_MOST);
     rueda_lines_feed(&lines, "\n", 1, note, &record);
-    assert_int_equal(record.bytes, RUEDA_LINE_MOST + 2 * piece + 1);
+    assert_int_equal(record.bytes, RUEDA_LINES_MOST + 2 * piece + 1);
     assert_non_null(strstr(record.text, ">+<"));
     rueda_lines_end(&lines, note, &record);
     free(text);

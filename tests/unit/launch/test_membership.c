@@ -76,7 +76,7 @@ static int count_living(const struct world *world)
 static void see_start(struct world *world, const struct rueda_action *action)
 {
     struct being *being = &world->beings[action->worker];
-    const struct rueda_term_place *place = &action->place;
+    const struct rueda_rendezvous_ranks *place = &action->ranks;
 
     assert_int_equal(action->worker, world->being_count);
     assert_true(world->is_there[action->host]);
@@ -101,7 +101,7 @@ static void see_start(struct world *world, const struct rueda_action *action)
 
 /* The first of a term: no member is left in the one before. */
 static void see_new_term(struct world *world,
-                         const struct rueda_term_place *place)
+                         const struct rueda_rendezvous_ranks *place)
 {
     assert_int_equal(place->term, world->term + 1);
     assert_int_equal(world->placed, world->term_size);
@@ -114,7 +114,7 @@ static void see_new_term(struct world *world,
 
 static void see_place(struct world *world, const struct rueda_action *action)
 {
-    const struct rueda_term_place *place = &action->place;
+    const struct rueda_rendezvous_ranks *place = &action->ranks;
     struct being *being = &world->beings[action->worker];
 
     if (place->term != world->term)
@@ -156,7 +156,7 @@ static void see(void *arg, const struct rueda_action *action)
     case RUEDA_ACTION_START:
         see_start(world, action);
         break;
-    case RUEDA_ACTION_PLACE:
+    case RUEDA_ACTION_RANKS:
         see_place(world, action);
         break;
     case RUEDA_ACTION_REFUSE:
@@ -171,7 +171,7 @@ static void see(void *arg, const struct rueda_action *action)
         assert_int_equal(action->term, world->term);
         world->overs++;
         break;
-    case RUEDA_ACTION_NEWS:
+    case RUEDA_ACTION_CHANGE:
         assert_int_equal(action->term, world->term);
         assert_int_equal(count_life(world, WORKING), world->term_size);
         world->news++;
@@ -351,7 +351,7 @@ static void a_newcomer_is_never_rank_0(void **state)
     answer_agents(world);
     ask(world, 2);
     assert_int_equal(world->news, 1);
-    assert_int_equal(world->flags, RUEDA_NEWS_ADDED);
+    assert_int_equal(world->flags, RUEDA_RENDEZVOUS_ADDED);
     die(world, 0, 1);
     ask(world, 1);
     assert_int_equal(world->term_size, 2);
@@ -385,7 +385,7 @@ static void members_of_a_host_that_goes_stay_until_they_ask(void **state)
 
     (void)state;
     list(world, "a:2");
-    assert_int_equal(world->flags, RUEDA_NEWS_REMOVED);
+    assert_int_equal(world->flags, RUEDA_RENDEZVOUS_REMOVED);
     assert_int_equal(world->refusals, 0);
     all_ask(world, WORKING);
     assert_int_equal(world->term_size, 2);
@@ -487,7 +487,7 @@ static void newcomers_are_told_of_early_where_horovod_does(void **state)
     (void)state;
     list(world, "a:1,b:1");
     answer_agents(world);
-    assert_int_equal(world->flags, RUEDA_NEWS_ADDED); /* it only starts */
+    assert_int_equal(world->flags, RUEDA_RENDEZVOUS_ADDED); /* it only starts */
     ask(world, 0);
     assert_int_equal(world->term, 1); /* and is waited for */
     ask(world, 1);
@@ -502,7 +502,7 @@ static void a_rank_that_is_told_to_leave_stays_until_all_ask(void **state)
 
     (void)state;
     rueda_membership_drain(world->members, 1, "it is to end", 0);
-    assert_int_equal(world->flags, RUEDA_NEWS_REMOVED);
+    assert_int_equal(world->flags, RUEDA_RENDEZVOUS_REMOVED);
     assert_int_equal(world->overs, 0);
     assert_int_equal(world->refusals, 0);
     all_ask(world, WORKING);
@@ -519,7 +519,7 @@ static void a_host_that_is_told_to_leave_goes_with_its_last_rank(void **state)
 
     (void)state;
     rueda_membership_drain_host(world->members, 1, "it is to go", 0);
-    assert_int_equal(world->flags, RUEDA_NEWS_REMOVED);
+    assert_int_equal(world->flags, RUEDA_RENDEZVOUS_REMOVED);
     all_ask(world, WORKING);
     assert_int_equal(world->term_size, 1);
     die(world, 1, 0);

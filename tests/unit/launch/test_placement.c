@@ -75,12 +75,12 @@ static void too_many_hosts_are_not_called_too_many_slots(void **state)
 {
     struct rueda_text words = {{0}};
     struct rueda_hosts hosts = {NULL, 0};
-    char *text = calloc(RUEDA_MOST_HOSTS + 1, sizeof("h8192:1,"));
+    char *text = calloc(RUEDA_HOSTS_MOST + 1, sizeof("h8192:1,"));
     size_t len = 0;
 
     (void)state;
     assert_non_null(text);
-    for (int i = 0; i <= RUEDA_MOST_HOSTS; i++)
+    for (int i = 0; i <= RUEDA_HOSTS_MOST; i++)
         len += (size_t)sprintf(text + len, "%sh%d:1", i == 0 ? "" : ",", i);
     assert_false(rueda_hosts_parse(text, &hosts, &words));
     assert_string_equal(words.chars, "too many hosts");

@@ -75,7 +75,7 @@ static void a_hundred_thousand_names_are_under_way_at_once(void **state)
                          RUEDA_OK);
 }
 
-/* A table of a thousand places lives through a hundred thousand names. */
+/* A table of a thousand buckets lives through a hundred thousand names. */
 static void names_that_never_come_again_take_no_room(void **state)
 {
     uint64_t stays = key_for(0, "stays");

@@ -172,7 +172,7 @@ static void what_four_threads_take_is_each_ones_own(void **state)
         assert_int_equal(takers[i].wrong, 0);
     }
     /* No more were needed than were held at once. */
-    assert_int_equal(pool->place_count, 64);
+    assert_int_equal(pool->index_count, 64);
 }
 
 /* The sanitizer would tell of what is not freed, or freed twice. */

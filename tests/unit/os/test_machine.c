@@ -15,7 +15,7 @@ static void cpus_are_those_the_thread_may_run_on(void **state)
     rueda_machine_cpus(&cpus);
 
     assert_int_equal(rueda_cpus_count(&cpus), CPU_COUNT(&wanted));
-    for (int i = 0; i < CPU_SETSIZE && i < RUEDA_MOST_CPUS; i++)
+    for (int i = 0; i < CPU_SETSIZE && i < RUEDA_MACHINE_MOST_CPUS; i++)
         assert_int_equal(cpus.bits[i / 64] >> i % 64 & 1,
                          CPU_ISSET(i, &wanted) != 0);
 }
@@ -45,10 +45,10 @@ static void cpus_are_counted_in_every_word(void **state)
     (void)state;
     assert_int_equal(rueda_cpus_count(&cpus), 0);
     cpus.bits[0] = 5;
-    cpus.bits[RUEDA_MOST_CPUS / 64 - 1] = UINT64_C(1) << 63;
+    cpus.bits[RUEDA_MACHINE_MOST_CPUS / 64 - 1] = UINT64_C(1) << 63;
     assert_int_equal(rueda_cpus_count(&cpus), 3);
     memset(&cpus, 0xff, sizeof(cpus));
-    assert_int_equal(rueda_cpus_count(&cpus), RUEDA_MOST_CPUS);
+    assert_int_equal(rueda_cpus_count(&cpus), RUEDA_MACHINE_MOST_CPUS);
 }
 
 static void caches_have_likely_sizes(void **state)

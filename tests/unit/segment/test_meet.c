@@ -43,7 +43,7 @@ static rueda_status prepare(void *arg, struct rueda_segment *segment,
     (void)arg;
     (void)error;
     if (segment->me == 0)
-        segment->agreement->slab_offset = 4321;
+        segment->common->slab_offset = 4321;
     segment->members[segment->me].pairs_offset = 100 + (uint64_t)segment->me;
     return RUEDA_OK;
 }
@@ -130,7 +130,7 @@ static void check_all_met(struct meeting *meeting)
         struct guest *guest = &meeting->guests[i];
 
         assert_int_equal(guest->status, RUEDA_OK);
-        assert_int_equal(guest->segment->agreement->slab_offset, 4321);
+        assert_int_equal(guest->segment->common->slab_offset, 4321);
         for (int k = 0; k < meeting->count; k++) {
             const struct rueda_member *member = &guest->segment->members[k];
 

@@ -180,7 +180,7 @@ static void who_shuts_down_is_named(void **state)
 {
     struct views *views = *state;
     struct rueda_text words = {{0}};
-    char host[RUEDA_HOST_BYTES];
+    char host[RUEDA_SEGMENT_HOST_BYTES];
     char wanted[256];
 
     rueda_process_host(host, sizeof(host));
@@ -519,12 +519,12 @@ static void who_looks_sees_what_rank_0_made(void **state)
 
     (void)state;
     assert_int_equal(rueda_segment_make(2, -1, &made, &error), RUEDA_OK);
-    made->agreement->slab_offset = 12345;
+    made->common->slab_offset = 12345;
     assert_int_equal(
         rueda_segment_attach(1, 2, dup(rueda_segment_fd(made)), &seen, &error),
         RUEDA_OK);
     assert_ptr_not_equal(seen->base, made->base);
-    assert_int_equal(seen->agreement->slab_offset, 12345);
+    assert_int_equal(seen->common->slab_offset, 12345);
     assert_int_equal(made->members[1].presence, RUEDA_ABSENT);
 
     own_two(doorbells, pidfds);

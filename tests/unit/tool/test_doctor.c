@@ -31,22 +31,22 @@ static void files_have_to_suffice_for_the_job(void **state)
 
     (void)state;
     assert_true(needed > UINT64_C(4) * (1024 - 8));
-    rueda_judge_files(&well, (struct rueda_limit){65536, RUEDA_UNLIMITED},
+    rueda_judge_files(&well, (struct rueda_judge_limit){65536, RUEDA_UNLIMITED},
                       needed);
     assert_int_equal(well.verdict, RUEDA_FINDING_OK);
     assert_string_equal(well.fix, "");
     assert_says(well.value, "65536 (up to unlimited)");
-    rueda_judge_files(&few, (struct rueda_limit){256, 4096}, 100);
+    rueda_judge_files(&few, (struct rueda_judge_limit){256, 4096}, 100);
     assert_int_equal(few.verdict, RUEDA_FINDING_WARN);
-    rueda_judge_files(&too_few, (struct rueda_limit){1024, 4096}, needed);
+    rueda_judge_files(&too_few, (struct rueda_judge_limit){1024, 4096}, needed);
     assert_int_equal(too_few.verdict, RUEDA_FINDING_BAD);
     assert_says(too_few.fix, "ulimit -n 65536");
 }
 
 static void locked_memory_matters_where_devices_lock_it(void **state)
 {
-    const struct rueda_limit some = {8 * MIB, 8 * MIB};
-    const struct rueda_limit all = {RUEDA_UNLIMITED, RUEDA_UNLIMITED};
+    const struct rueda_judge_limit some = {8 * MIB, 8 * MIB};
+    const struct rueda_judge_limit all = {RUEDA_UNLIMITED, RUEDA_UNLIMITED};
     struct rueda_finding finding = NEW_CHECK;
 
     (void)state;

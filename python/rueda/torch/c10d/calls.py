@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 
 from rueda import _core
-from rueda.torch.place import has_place, on_host
+from rueda.torch.memory import is_reachable, on_host
 from rueda.torch.tensors import DTYPES, refuse, take
 
 __all__ = ["Call", "reduction_of"]
@@ -60,7 +60,7 @@ def reduction_of(op: Any) -> Any:
 
 
 def _check_place(tensor: Tensor) -> None:
-    if tensor.layout is not torch.strided or not has_place(tensor):
+    if tensor.layout is not torch.strided or not is_reachable(tensor):
         raise refuse(tensor, None)
 
 

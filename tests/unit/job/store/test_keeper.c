@@ -21,7 +21,7 @@
 #define SIZE 3
 
 /* A keeper at a Unix socket and at a port of each loopback. */
-struct place {
+struct scene {
     char socket[64];
     struct rueda_key key;
     struct rueda_address addresses[2];
@@ -43,108 +43,108 @@ static void hush(void *arg, rueda_log_level level, const char *line)
     (void)line;
 }
 
-static rueda_status open_keeper(struct place *place)
+static rueda_status open_keeper(struct scene *scene)
 {
     const struct rueda_keeper_args args = {.size = SIZE,
-                                           .socket = place->socket,
-                                           .key = &place->key,
-                                           .addresses = place->addresses,
+                                           .socket = scene->socket,
+                                           .key = &scene->key,
+                                           .addresses = scene->addresses,
                                            .address_count =
-                                               place->address_count};
+                                               scene->address_count};
     const struct rueda_address *bound;
     rueda_status status =
-        rueda_keeper_open(&args, &place->keeper, &place->error);
+        rueda_keeper_open(&args, &scene->keeper, &scene->error);
 
     if (status == RUEDA_OK) {
-        bound = rueda_keeper_addresses(place->keeper, &place->address_count);
-        memcpy(place->addresses, bound,
-               (size_t)place->address_count * sizeof(*bound));
+        bound = rueda_keeper_addresses(scene->keeper, &scene->address_count);
+        memcpy(scene->addresses, bound,
+               (size_t)scene->address_count * sizeof(*bound));
     }
     return status;
 }
 
 static int place_open(void **state)
 {
-    struct place *place = calloc(1, sizeof(*place));
+    struct scene *scene = calloc(1, sizeof(*scene));
 
-    if (place == NULL)
+    if (scene == NULL)
         return -1;
     rueda_log_set_sink(hush, NULL);
-    place->descriptors = count_descriptors();
-    snprintf(place->socket, sizeof(place->socket), "rueda-test-keeper-%d",
+    scene->descriptors = count_descriptors();
+    snprintf(scene->socket, sizeof(scene->socket), "rueda-test-keeper-%d",
              (int)getpid());
-    place->address_count =
-        rueda_address_find("127.0.0.1:0", place->addresses, 1, &place->error);
-    place->address_count += rueda_address_find(
-        "[::1]:0", place->addresses + place->address_count, 1, &place->error);
-    *state = place;
-    return rueda_key_create(&place->key) == RUEDA_OK &&
-                   open_keeper(place) == RUEDA_OK
+    scene->address_count =
+        rueda_address_find("127.0.0.1:0", scene->addresses, 1, &scene->error);
+    scene->address_count += rueda_address_find(
+        "[::1]:0", scene->addresses + scene->address_count, 1, &scene->error);
+    *state = scene;
+    return rueda_key_create(&scene->key) == RUEDA_OK &&
+                   open_keeper(scene) == RUEDA_OK
                ? 0
                : -1;
 }
 
 static int place_close(void **state)
 {
-    struct place *place = *state;
+    struct scene *scene = *state;
     bool is_clean;
 
-    rueda_keeper_close(place->keeper);
-    is_clean = count_descriptors() == place->descriptors;
-    free(place);
+    rueda_keeper_close(scene->keeper);
+    is_clean = count_descriptors() == scene->descriptors;
+    free(scene);
     return is_clean ? 0 : -1;
 }
 
 static void note_event(void *arg, const struct rueda_store_reply *event)
 {
-    struct place *place = arg;
+    struct scene *scene = arg;
 
-    place->events++;
-    snprintf(place->last_key, sizeof(place->last_key), "%.*s",
+    scene->events++;
+    snprintf(scene->last_key, sizeof(scene->last_key), "%.*s",
              (int)event->key_bytes, (const char *)event->key);
 }
 
 static void note_socket(void *arg, int fd)
 {
-    struct place *place = arg;
+    struct scene *scene = arg;
 
     assert_true(fd >= 0);
-    place->sockets++;
+    scene->sockets++;
 }
 
 /* By the Unix socket if way is 0, else by that address. */
-static struct rueda_client_args args_for(struct place *place, int way)
+static struct rueda_client_args args_for(struct scene *scene, int way)
 {
     struct rueda_client_args args = {
         .rank = 1,
         .size = SIZE,
-        .socket = way == 0 ? place->socket : NULL,
-        .addresses = way == 0 ? NULL : &place->addresses[way - 1],
+        .socket = way == 0 ? scene->socket : NULL,
+        .addresses = way == 0 ? NULL : &scene->addresses[way - 1],
         .address_count = way == 0 ? 0 : 1,
-        .key = &place->key,
+        .key = &scene->key,
         .on_event = note_event,
         .on_socket = note_socket,
-        .arg = place,
+        .arg = scene,
     };
 
     return args;
 }
 
-static rueda_status try_open(struct place *place,
+static rueda_status try_open(struct scene *scene,
                              const struct rueda_client_args *args,
                              struct rueda_client **out)
 {
-    place->error.chars[0] = '\0';
+    scene->error.chars[0] = '\0';
     return rueda_client_open(args, rueda_clock_ns() + 2000 * MS, out,
-                             &place->error);
+                             &scene->error);
 }
 
-static struct rueda_client *client_for(struct place *place, int way)
+static struct rueda_client *client_for(struct scene *scene, int way)
 {
-    struct rueda_client_args args = args_for(place, way);
+    struct rueda_client_args args = args_for(scene, way);
     struct rueda_client *client = NULL;
 
-    assert_int_equal(try_open(place, &args, &client), RUEDA_OK);
+    assert_int_equal(try_open(scene, &args, &client), RUEDA_OK);
     return client;
 }
 
@@ -169,12 +169,12 @@ static rueda_status ask(struct rueda_client *client, rueda_store_kind kind,
 
 static void what_one_sets_another_gets_whatever_the_way(void **state)
 {
-    struct place *place = *state;
+    struct scene *scene = *state;
     struct rueda_store_reply reply;
 
-    for (int way = 0; way <= place->address_count; way++) {
-        struct rueda_client *writer = client_for(place, way);
-        struct rueda_client *reader = client_for(place, 0);
+    for (int way = 0; way <= scene->address_count; way++) {
+        struct rueda_client *writer = client_for(scene, way);
+        struct rueda_client *reader = client_for(scene, 0);
         char key[16];
 
         snprintf(key, sizeof(key), "way/%d", way);
@@ -191,8 +191,8 @@ static void what_one_sets_another_gets_whatever_the_way(void **state)
 
 static void the_largest_value_passes(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *client = client_for(place, 1);
+    struct scene *scene = *state;
+    struct rueda_client *client = client_for(scene, 1);
     struct rueda_text error = {{0}};
     struct rueda_store_reply reply;
     char *value = malloc(RUEDA_STORE_VALUE_BYTES);
@@ -219,8 +219,8 @@ static void the_largest_value_passes(void **state)
 
 static void a_wait_ends_at_the_deadline(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *client = client_for(place, 0);
+    struct scene *scene = *state;
+    struct rueda_client *client = client_for(scene, 0);
     struct rueda_text error = {{0}};
     struct rueda_store_reply reply;
 
@@ -244,8 +244,8 @@ static void a_wait_ends_at_the_deadline(void **state)
 
 static void a_client_comes_back_and_nothing_is_done_twice(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *client = client_for(place, 1);
+    struct scene *scene = *state;
+    struct rueda_client *client = client_for(scene, 1);
     struct rueda_store_reply reply;
 
     for (int i = 1; i <= 20; i++) {
@@ -262,9 +262,9 @@ static void a_client_comes_back_and_nothing_is_done_twice(void **state)
 
 static void a_watch_outlives_its_connection(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *watcher = client_for(place, 0);
-    struct rueda_client *writer = client_for(place, 0);
+    struct scene *scene = *state;
+    struct rueda_client *watcher = client_for(scene, 0);
+    struct rueda_client *writer = client_for(scene, 0);
     struct rueda_store_reply reply;
     int64_t until = rueda_clock_ns() + 5000 * MS;
 
@@ -274,29 +274,29 @@ static void a_watch_outlives_its_connection(void **state)
                      RUEDA_OK);
     assert_int_equal(ask(watcher, RUEDA_STORE_GET, "news/1", "", &reply),
                      RUEDA_OK);
-    assert_int_equal(place->events, 1);
+    assert_int_equal(scene->events, 1);
 
     shutdown(rueda_client_fd(watcher), SHUT_RDWR);
     assert_int_equal(ask(writer, RUEDA_STORE_SET, "news/2", "b", &reply),
                      RUEDA_OK);
-    while (place->events < 2 && rueda_clock_ns() < until)
+    while (scene->events < 2 && rueda_clock_ns() < until)
         assert_true(rueda_client_reconnect(watcher) >= 0);
-    assert_int_equal(place->events, 2);
-    assert_string_equal(place->last_key, "news/2");
+    assert_int_equal(scene->events, 2);
+    assert_string_equal(scene->last_key, "news/2");
     rueda_client_close(watcher);
     rueda_client_close(writer);
 }
 
 static void a_lost_store_is_an_error_that_says_where_it_was(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *client = client_for(place, 1);
+    struct scene *scene = *state;
+    struct rueda_client *client = client_for(scene, 1);
     struct rueda_text error = {{0}};
     struct rueda_store_reply reply;
     char where[RUEDA_ADDRESS_TEXT];
 
-    rueda_keeper_close(place->keeper);
-    place->keeper = NULL;
+    rueda_keeper_close(scene->keeper);
+    scene->keeper = NULL;
     assert_int_equal(
         rueda_client_ask(client,
                          &(struct rueda_store_request){.kind = RUEDA_STORE_GET,
@@ -304,7 +304,7 @@ static void a_lost_store_is_an_error_that_says_where_it_was(void **state)
                                                        .key_bytes = 1},
                          rueda_clock_ns() + 200 * MS, &reply, &error),
         RUEDA_ERR_PEER_LOST);
-    rueda_address_text(&place->addresses[0], where, sizeof(where));
+    rueda_address_text(&scene->addresses[0], where, sizeof(where));
     assert_non_null(strstr(error.chars, where));
     rueda_client_close(client);
 }
@@ -312,12 +312,12 @@ static void a_lost_store_is_an_error_that_says_where_it_was(void **state)
 /* A rank that left in good order is not reported as dead. */
 static void a_store_that_closes_says_so(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *client = client_for(place, 1);
+    struct scene *scene = *state;
+    struct rueda_client *client = client_for(scene, 1);
 
     assert_int_equal(rueda_client_reconnect(client), RUEDA_OK);
-    rueda_keeper_close(place->keeper);
-    place->keeper = NULL;
+    rueda_keeper_close(scene->keeper);
+    scene->keeper = NULL;
     assert_int_equal(rueda_client_reconnect(client), RUEDA_ERR_CLOSED);
     assert_int_equal(rueda_client_reconnect(client), RUEDA_ERR_CLOSED);
     rueda_client_close(client);
@@ -338,19 +338,19 @@ static rueda_status look_for(struct rueda_client *client, int64_t limit_ms)
 
 static void a_client_that_looks_comes_back(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *client = client_for(place, 1);
+    struct scene *scene = *state;
+    struct rueda_client *client = client_for(scene, 1);
     struct rueda_store_reply reply;
 
     assert_int_equal(ask(client, RUEDA_STORE_WATCH, "way/", "", &reply),
                      RUEDA_OK);
     shutdown(rueda_client_fd(client), SHUT_RDWR);
-    place->sockets = 0;
+    scene->sockets = 0;
     assert_int_equal(look_for(client, 5000), RUEDA_OK);
-    assert_int_equal(place->sockets, 1);
+    assert_int_equal(scene->sockets, 1);
     assert_int_equal(ask(client, RUEDA_STORE_SET, "way/1", "", &reply),
                      RUEDA_OK);
-    assert_int_equal(place->events, 1);
+    assert_int_equal(scene->events, 1);
     rueda_client_close(client);
 }
 
@@ -364,27 +364,27 @@ static void cut(struct rueda_client *client)
 }
 
 /* A keeper in a process of its own, at an address that is written. */
-static pid_t fork_keeper(struct place *place)
+static pid_t fork_keeper(struct scene *scene)
 {
     int ends[2];
     pid_t child;
 
-    assert_int_equal(rueda_key_create(&place->key), RUEDA_OK);
+    assert_int_equal(rueda_key_create(&scene->key), RUEDA_OK);
     assert_int_equal(pipe(ends), 0);
-    place->address_count =
-        rueda_address_find("127.0.0.1:0", place->addresses, 1, &place->error);
+    scene->address_count =
+        rueda_address_find("127.0.0.1:0", scene->addresses, 1, &scene->error);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        if (open_keeper(place) != RUEDA_OK ||
-            write(ends[1], place->addresses, sizeof(place->addresses)) < 0)
+        if (open_keeper(scene) != RUEDA_OK ||
+            write(ends[1], scene->addresses, sizeof(scene->addresses)) < 0)
             _exit(1);
         for (;;)
             pause();
     }
     close(ends[1]);
-    assert_int_equal(read(ends[0], place->addresses, sizeof(place->addresses)),
-                     (int)sizeof(place->addresses));
+    assert_int_equal(read(ends[0], scene->addresses, sizeof(scene->addresses)),
+                     (int)sizeof(scene->addresses));
     close(ends[0]);
     return child;
 }
@@ -392,9 +392,9 @@ static pid_t fork_keeper(struct place *place)
 /* Its system says that a process listens there; then that none does. */
 static void a_stopped_store_is_waited_for_and_a_dead_one_is_not(void **state)
 {
-    struct place place = {.keeper = NULL};
-    const pid_t child = fork_keeper(&place);
-    struct rueda_client *client = client_for(&place, 1);
+    struct scene scene = {.keeper = NULL};
+    const pid_t child = fork_keeper(&scene);
+    struct rueda_client *client = client_for(&scene, 1);
 
     (void)state;
     kill(child, SIGSTOP);
@@ -438,9 +438,9 @@ static bool has_failed(struct rueda_client *client, int64_t limit_ms)
 
 static void a_client_that_computes_outlives_a_cut(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *busy = client_for(place, 1);
-    struct rueda_client *other = client_for(place, 1);
+    struct scene *scene = *state;
+    struct rueda_client *busy = client_for(scene, 1);
+    struct rueda_client *other = client_for(scene, 1);
 
     leave_will(busy);
     cut(busy);
@@ -472,9 +472,9 @@ static void leave_key(struct rueda_client *client, const char *key)
 
 static void a_client_that_was_cut_takes_leave_all_the_same(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *gone = client_for(place, 1);
-    struct rueda_client *other = client_for(place, 1);
+    struct scene *scene = *state;
+    struct rueda_client *gone = client_for(scene, 1);
+    struct rueda_client *other = client_for(scene, 1);
     struct rueda_store_reply reply;
 
     leave_will(gone);
@@ -488,15 +488,15 @@ static void a_client_that_was_cut_takes_leave_all_the_same(void **state)
 
 static void a_store_that_was_started_anew_is_noticed(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *client = client_for(place, 1);
+    struct scene *scene = *state;
+    struct rueda_client *client = client_for(scene, 1);
     struct rueda_store_reply reply;
 
     assert_int_equal(ask(client, RUEDA_STORE_SET, "mine", "x", &reply),
                      RUEDA_OK);
-    rueda_keeper_close(place->keeper);
-    place->keeper = NULL;
-    assert_int_equal(open_keeper(place), RUEDA_OK);
+    rueda_keeper_close(scene->keeper);
+    scene->keeper = NULL;
+    assert_int_equal(open_keeper(scene), RUEDA_OK);
     assert_int_equal(ask(client, RUEDA_STORE_GET, "mine", "", &reply),
                      RUEDA_ERR_CLOSED);
     assert_int_equal(ask(client, RUEDA_STORE_GET, "mine", "", &reply),
@@ -508,17 +508,17 @@ static void a_store_that_was_started_anew_is_noticed(void **state)
 /* A store that takes a session and then reads nothing more. */
 static void *be_deaf(void *arg)
 {
-    struct place *place = arg;
+    struct scene *scene = arg;
     struct rueda_store_reply reply = {.kind = RUEDA_STORE_ATTACH, .number = 1};
     unsigned char bytes[RUEDA_STORE_START_BYTES];
     int64_t deadline = rueda_clock_ns() + 5000 * MS;
     struct rueda_handshake shake;
     int fd;
 
-    rueda_fd_wait(place->deaf, false, 5000 * MS);
-    if (rueda_stream_accept(place->deaf, &fd) != RUEDA_OK)
+    rueda_fd_wait(scene->deaf, false, 5000 * MS);
+    if (rueda_stream_accept(scene->deaf, &fd) != RUEDA_OK)
         return NULL;
-    rueda_handshake_init(&shake, RUEDA_ACCEPTOR, RUEDA_FOR_STORE, &place->key,
+    rueda_handshake_init(&shake, RUEDA_ACCEPTOR, RUEDA_FOR_STORE, &scene->key,
                          NULL, 0);
     while (rueda_shake_step(fd, &shake) == RUEDA_IN_PROGRESS)
         rueda_fd_wait(fd, false, 1000 * MS);
@@ -528,15 +528,15 @@ static void *be_deaf(void *arg)
                           deadline);
     rueda_stream_send_all(fd, bytes, rueda_store_reply_encode(&reply, bytes),
                           deadline);
-    place->deaf_fd = fd;
+    scene->deaf_fd = fd;
     return NULL;
 }
 
 /* What was sent of it must not become part of the next request. */
 static void a_request_that_is_half_sent_ends_the_connection(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client_args args = args_for(place, 0);
+    struct scene *scene = *state;
+    struct rueda_client_args args = args_for(scene, 0);
     struct rueda_store_reply reply;
     struct rueda_text error = {{0}};
     struct rueda_client *client;
@@ -545,9 +545,9 @@ static void a_request_that_is_half_sent_ends_the_connection(void **state)
 
     assert_non_null(value);
     args.socket = "rueda-test-deaf";
-    assert_int_equal(rueda_unix_listen(args.socket, &place->deaf), RUEDA_OK);
-    assert_int_equal(pthread_create(&thread, NULL, be_deaf, place), 0);
-    assert_int_equal(try_open(place, &args, &client), RUEDA_OK);
+    assert_int_equal(rueda_unix_listen(args.socket, &scene->deaf), RUEDA_OK);
+    assert_int_equal(pthread_create(&thread, NULL, be_deaf, scene), 0);
+    assert_int_equal(try_open(scene, &args, &client), RUEDA_OK);
     pthread_join(thread, NULL);
     assert_int_equal(
         rueda_client_ask(client,
@@ -561,25 +561,25 @@ static void a_request_that_is_half_sent_ends_the_connection(void **state)
         RUEDA_ERR_TIMEOUT);
     assert_int_equal(rueda_client_fd(client), -1);
     rueda_client_close(client);
-    rueda_fd_close(place->deaf);
-    rueda_fd_close(place->deaf_fd);
+    rueda_fd_close(scene->deaf);
+    rueda_fd_close(scene->deaf_fd);
     free(value);
 }
 
 static void who_comes_before_the_store_waits_for_it(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client_args args = args_for(place, 1);
+    struct scene *scene = *state;
+    struct rueda_client_args args = args_for(scene, 1);
     struct rueda_client *client;
 
-    rueda_keeper_close(place->keeper);
-    place->keeper = NULL;
+    rueda_keeper_close(scene->keeper);
+    scene->keeper = NULL;
     assert_int_equal(rueda_client_open(&args, rueda_clock_ns() + 50 * MS,
-                                       &client, &place->error),
+                                       &client, &scene->error),
                      RUEDA_ERR_TIMEOUT);
-    assert_non_null(strstr(place->error.chars, "found no store"));
-    assert_int_equal(open_keeper(place), RUEDA_OK);
-    assert_int_equal(try_open(place, &args, &client), RUEDA_OK);
+    assert_non_null(strstr(scene->error.chars, "found no store"));
+    assert_int_equal(open_keeper(scene), RUEDA_OK);
+    assert_int_equal(try_open(scene, &args, &client), RUEDA_OK);
     rueda_client_close(client);
 }
 
@@ -587,17 +587,17 @@ static void who_comes_before_the_store_waits_for_it(void **state)
 
 static void a_wrong_key_is_refused_soon(void **state)
 {
-    struct place *place = *state;
+    struct scene *scene = *state;
     struct rueda_key other = {.present = false};
 
     for (int i = 0; i < 2; i++) {
         for (int way = 0; way < 2; way++) {
-            struct rueda_client_args args = args_for(place, way);
+            struct rueda_client_args args = args_for(scene, way);
             struct rueda_client *client;
 
             args.key = &other;
-            assert_int_equal(try_open(place, &args, &client), RUEDA_ERR_AUTH);
-            assert_non_null(strstr(place->error.chars, "key"));
+            assert_int_equal(try_open(scene, &args, &client), RUEDA_ERR_AUTH);
+            assert_non_null(strstr(scene->error.chars, "key"));
         }
         assert_int_equal(rueda_key_create(&other), RUEDA_OK);
     }
@@ -605,14 +605,14 @@ static void a_wrong_key_is_refused_soon(void **state)
 
 static void a_rank_of_another_size_is_told_so(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client_args args = args_for(place, 1);
+    struct scene *scene = *state;
+    struct rueda_client_args args = args_for(scene, 1);
     struct rueda_client *client;
 
     args.size = SIZE + 1;
-    assert_int_equal(try_open(place, &args, &client), RUEDA_ERR_MISMATCH);
-    assert_non_null(strstr(place->error.chars, "rank 1 of 4"));
-    assert_non_null(strstr(place->error.chars, "a job of 3 ranks"));
+    assert_int_equal(try_open(scene, &args, &client), RUEDA_ERR_MISMATCH);
+    assert_non_null(strstr(scene->error.chars, "rank 1 of 4"));
+    assert_non_null(strstr(scene->error.chars, "a job of 3 ranks"));
 }
 
 /* Until it hangs up, or the time is over. */
@@ -634,13 +634,13 @@ static bool hangs_up(int fd, int64_t timeout_ns)
 }
 
 /* As rank 2. */
-static void prove_over(const struct place *place, int fd)
+static void prove_over(const struct scene *scene, int fd)
 {
     unsigned char about[RUEDA_MEET_ABOUT_BYTES];
     struct rueda_handshake shake;
 
     rueda_meet_about_write(about, 2, SIZE);
-    rueda_handshake_init(&shake, RUEDA_INITIATOR, RUEDA_FOR_STORE, &place->key,
+    rueda_handshake_init(&shake, RUEDA_INITIATOR, RUEDA_FOR_STORE, &scene->key,
                          about, sizeof(about));
     while (rueda_shake_step(fd, &shake) == RUEDA_IN_PROGRESS)
         rueda_fd_wait(fd, false, 1000 * MS);
@@ -648,18 +648,18 @@ static void prove_over(const struct place *place, int fd)
     rueda_handshake_fini(&shake);
 }
 
-static int prove(const struct place *place)
+static int prove(const struct scene *scene)
 {
     int fd;
 
-    assert_int_equal(rueda_unix_connect(place->socket, &fd), RUEDA_OK);
-    prove_over(place, fd);
+    assert_int_equal(rueda_unix_connect(scene->socket, &fd), RUEDA_OK);
+    prove_over(scene, fd);
     return fd;
 }
 
 static void over_tcp_a_request_that_is_not_sealed_is_refused(void **state)
 {
-    struct place *place = *state;
+    struct scene *scene = *state;
     const struct rueda_store_request attach = {.kind = RUEDA_STORE_ATTACH,
                                                .number = 1,
                                                .key = "sixteen letters.",
@@ -668,9 +668,9 @@ static void over_tcp_a_request_that_is_not_sealed_is_refused(void **state)
     size_t len = rueda_store_request_encode(&attach, bytes);
     int fd;
 
-    assert_int_equal(rueda_socket_connect(&place->addresses[0], &fd), RUEDA_OK);
+    assert_int_equal(rueda_socket_connect(&scene->addresses[0], &fd), RUEDA_OK);
     rueda_fd_wait(fd, true, 4000 * MS);
-    prove_over(place, fd);
+    prove_over(scene, fd);
     rueda_stream_send(fd, bytes, len, &len);
     rueda_fd_wait(fd, false, 4000 * MS);
     assert_true(rueda_stream_recv(fd, bytes, sizeof(bytes), &len) < 0);
@@ -679,8 +679,8 @@ static void over_tcp_a_request_that_is_not_sealed_is_refused(void **state)
 
 static void garbage_ends_a_connection_and_harms_nobody(void **state)
 {
-    struct place *place = *state;
-    struct rueda_client *client = client_for(place, 0);
+    struct scene *scene = *state;
+    struct rueda_client *client = client_for(scene, 0);
     struct rueda_store_reply reply;
     unsigned char bytes[64];
     size_t moved;
@@ -690,9 +690,9 @@ static void garbage_ends_a_connection_and_harms_nobody(void **state)
 
         memset(bytes, 0xff, sizeof(bytes));
         if (kind == 0)
-            assert_int_equal(rueda_unix_connect(place->socket, &fd), RUEDA_OK);
+            assert_int_equal(rueda_unix_connect(scene->socket, &fd), RUEDA_OK);
         else
-            fd = prove(place);
+            fd = prove(scene);
         if (kind == 2) /* a frame of four gigabytes */
             bytes[4] = RUEDA_STORE_SET;
         for (int i = 0; i < 4; i++)
@@ -710,13 +710,13 @@ static void silent_strangers_do_not_keep_ranks_out(void **state)
     enum {
         CROWD = 200
     };
-    struct place *place = *state;
+    struct scene *scene = *state;
     struct rueda_client *client;
     int fds[CROWD];
 
     for (int i = 0; i < CROWD; i++)
-        assert_int_equal(rueda_unix_connect(place->socket, &fds[i]), RUEDA_OK);
-    client = client_for(place, 0);
+        assert_int_equal(rueda_unix_connect(scene->socket, &fds[i]), RUEDA_OK);
+    client = client_for(scene, 0);
     rueda_client_close(client);
     for (int i = 0; i < CROWD; i++)
         rueda_fd_close(fds[i]);
@@ -724,48 +724,48 @@ static void silent_strangers_do_not_keep_ranks_out(void **state)
 
 static void tcp_without_a_key_is_not_opened(void **state)
 {
-    struct place *place = *state;
+    struct scene *scene = *state;
     struct rueda_keeper *other;
     const struct rueda_key none = {.present = false};
     struct rueda_keeper_args args = {.size = SIZE,
                                      .key = &none,
-                                     .addresses = place->addresses,
+                                     .addresses = scene->addresses,
                                      .address_count = 1};
 
-    place->error.chars[0] = '\0';
-    assert_int_equal(rueda_keeper_open(&args, &other, &place->error),
+    scene->error.chars[0] = '\0';
+    assert_int_equal(rueda_keeper_open(&args, &other, &scene->error),
                      RUEDA_ERR_AUTH);
-    assert_non_null(strstr(place->error.chars, "key"));
+    assert_non_null(strstr(scene->error.chars, "key"));
 }
 
 static void an_address_that_is_taken_or_not_ours_is_named(void **state)
 {
-    struct place *place = *state;
+    struct scene *scene = *state;
     struct rueda_keeper *other;
     struct rueda_address far;
     struct rueda_keeper_args args = {.size = SIZE,
-                                     .key = &place->key,
-                                     .addresses = place->addresses,
+                                     .key = &scene->key,
+                                     .addresses = scene->addresses,
                                      .address_count = 1};
     char where[RUEDA_ADDRESS_TEXT];
 
-    place->error.chars[0] = '\0';
-    assert_int_equal(rueda_keeper_open(&args, &other, &place->error),
+    scene->error.chars[0] = '\0';
+    assert_int_equal(rueda_keeper_open(&args, &other, &scene->error),
                      RUEDA_ERR_IO);
-    rueda_address_text(&place->addresses[0], where, sizeof(where));
-    assert_non_null(strstr(place->error.chars, where));
+    rueda_address_text(&scene->addresses[0], where, sizeof(where));
+    assert_non_null(strstr(scene->error.chars, where));
 
     /* 192.0.2.0/24 is for documentation, so no host has it. */
-    place->error.chars[0] = '\0';
-    assert_int_equal(rueda_address_find("192.0.2.7:9", &far, 1, &place->error),
+    scene->error.chars[0] = '\0';
+    assert_int_equal(rueda_address_find("192.0.2.7:9", &far, 1, &scene->error),
                      1);
     args.addresses = &far;
-    assert_int_equal(rueda_keeper_open(&args, &other, &place->error),
+    assert_int_equal(rueda_keeper_open(&args, &other, &scene->error),
                      RUEDA_ERR_INVALID);
-    assert_non_null(strstr(place->error.chars, "not one of this host"));
+    assert_non_null(strstr(scene->error.chars, "not one of this host"));
 }
 
-#define PLACE(test)                                                            \
+#define SCENE(test)                                                            \
     cmocka_unit_test_setup_teardown(test, place_open, place_close)
 
 int main(void)
@@ -773,26 +773,26 @@ int main(void)
     const struct CMUnitTest tests[] = {
         /* First, while there are no threads: it forks. */
         cmocka_unit_test(a_stopped_store_is_waited_for_and_a_dead_one_is_not),
-        PLACE(what_one_sets_another_gets_whatever_the_way),
-        PLACE(the_largest_value_passes),
-        PLACE(a_wait_ends_at_the_deadline),
-        PLACE(a_client_comes_back_and_nothing_is_done_twice),
-        PLACE(a_watch_outlives_its_connection),
-        PLACE(a_lost_store_is_an_error_that_says_where_it_was),
-        PLACE(a_store_that_closes_says_so),
-        PLACE(a_client_that_looks_comes_back),
-        PLACE(a_client_that_computes_outlives_a_cut),
-        PLACE(a_client_that_was_cut_takes_leave_all_the_same),
-        PLACE(a_store_that_was_started_anew_is_noticed),
-        PLACE(a_request_that_is_half_sent_ends_the_connection),
-        PLACE(who_comes_before_the_store_waits_for_it),
-        PLACE(a_wrong_key_is_refused_soon),
-        PLACE(a_rank_of_another_size_is_told_so),
-        PLACE(garbage_ends_a_connection_and_harms_nobody),
-        PLACE(silent_strangers_do_not_keep_ranks_out),
-        PLACE(over_tcp_a_request_that_is_not_sealed_is_refused),
-        PLACE(tcp_without_a_key_is_not_opened),
-        PLACE(an_address_that_is_taken_or_not_ours_is_named),
+        SCENE(what_one_sets_another_gets_whatever_the_way),
+        SCENE(the_largest_value_passes),
+        SCENE(a_wait_ends_at_the_deadline),
+        SCENE(a_client_comes_back_and_nothing_is_done_twice),
+        SCENE(a_watch_outlives_its_connection),
+        SCENE(a_lost_store_is_an_error_that_says_where_it_was),
+        SCENE(a_store_that_closes_says_so),
+        SCENE(a_client_that_looks_comes_back),
+        SCENE(a_client_that_computes_outlives_a_cut),
+        SCENE(a_client_that_was_cut_takes_leave_all_the_same),
+        SCENE(a_store_that_was_started_anew_is_noticed),
+        SCENE(a_request_that_is_half_sent_ends_the_connection),
+        SCENE(who_comes_before_the_store_waits_for_it),
+        SCENE(a_wrong_key_is_refused_soon),
+        SCENE(a_rank_of_another_size_is_told_so),
+        SCENE(garbage_ends_a_connection_and_harms_nobody),
+        SCENE(silent_strangers_do_not_keep_ranks_out),
+        SCENE(over_tcp_a_request_that_is_not_sealed_is_refused),
+        SCENE(tcp_without_a_key_is_not_opened),
+        SCENE(an_address_that_is_taken_or_not_ours_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -435,11 +435,11 @@ static void check_bad_head(const struct rueda_tcp_frame *frame, const char *why)
     connected(&net, 2, 0);
     rueda_ep_recv(net.eps[1][0], tag, &byte, 1, &received);
     stream = &connected(&net, 0, 1)->streams[0];
-    rueda_tcp_cover_close(stream->cover, frame, NULL, &bytes);
+    rueda_tcp_sealing_close(stream->sealing, frame, NULL, &bytes);
     complaints = 0;
     rueda_log_set_sink(count, NULL);
     assert_int_equal(
-        rueda_stream_send(stream->fd, stream->cover->frame, bytes, &sent),
+        rueda_stream_send(stream->fd, stream->sealing->frame, bytes, &sent),
         RUEDA_OK);
     while (received.status == RUEDA_IN_PROGRESS) {
         assert_true(rueda_clock_ns() < until);
@@ -495,9 +495,9 @@ static uint64_t begin_messages(uint32_t total, uint32_t begun, uint64_t most)
         assert_true(frame.number < most);
         frame.tag.sequence = frame.first = frame.number;
         stream = &connected(&net, 0, 1)->streams[0];
-        rueda_tcp_cover_close(stream->cover, &frame, piece, &len);
+        rueda_tcp_sealing_close(stream->sealing, &frame, piece, &len);
         assert_int_equal(rueda_stream_send_both(stream->fd,
-                                                stream->cover->frame, len,
+                                                stream->sealing->frame, len,
                                                 piece, begun, &moved),
                          RUEDA_OK);
         assert_int_equal(moved, len + begun);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames under each kind of protection. The attacker changes, repeats and
  * leaves out what is on the way. */
-#include "transport/tcp/cover.h"
+#include "transport/tcp/sealing.h"
 #include "transport/transport.h"
 #include "unit/unit.h"
 
@@ -12,8 +12,8 @@ static const struct rueda_ciphers ciphers = {.best = {&rueda_cipher_chacha}};
 static const struct rueda_key session = {.bytes = {7}, .present = true};
 
 struct way {
-    struct rueda_tcp_cover *from;
-    struct rueda_tcp_cover *to;
+    struct rueda_tcp_sealing *from;
+    struct rueda_tcp_sealing *to;
 };
 
 /* A frame on the way. */
@@ -29,19 +29,19 @@ static struct way way_open(rueda_tcp_shield shield)
                                                     RUEDA_CHACHA20_POLY1305};
     struct way way;
 
-    assert_int_equal(rueda_tcp_cover_new(&ciphers, protection, &session,
-                                         RUEDA_INITIATOR, &way.from),
+    assert_int_equal(rueda_tcp_sealing_new(&ciphers, protection, &session,
+                                           RUEDA_INITIATOR, &way.from),
                      RUEDA_OK);
-    assert_int_equal(rueda_tcp_cover_new(&ciphers, protection, &session,
-                                         RUEDA_ACCEPTOR, &way.to),
+    assert_int_equal(rueda_tcp_sealing_new(&ciphers, protection, &session,
+                                           RUEDA_ACCEPTOR, &way.to),
                      RUEDA_OK);
     return way;
 }
 
 static void way_close(struct way *way)
 {
-    rueda_tcp_cover_free(way->from);
-    rueda_tcp_cover_free(way->to);
+    rueda_tcp_sealing_free(way->from);
+    rueda_tcp_sealing_free(way->to);
 }
 
 static struct sent frame_send(struct way *way, uint64_t sequence, char value)
@@ -50,12 +50,12 @@ static struct sent frame_send(struct way *way, uint64_t sequence, char value)
                                           .bytes = PIECE,
                                           .tag = {.sequence = sequence},
                                           .total = PIECE};
-    struct sent sent = {.head = rueda_tcp_cover_head_bytes(way->from)};
+    struct sent sent = {.head = rueda_tcp_sealing_head_bytes(way->from)};
     char piece[PIECE];
 
     memset(piece, value, sizeof(piece));
-    assert_int_equal(rueda_tcp_cover_close(way->from, &frame, piece, &sent.len),
-                     RUEDA_OK);
+    assert_int_equal(
+        rueda_tcp_sealing_close(way->from, &frame, piece, &sent.len), RUEDA_OK);
     memcpy(sent.bytes, way->from->frame, sent.len);
     if (way->from->shield != RUEDA_TCP_SEALED) {
         memcpy(sent.bytes + sent.len, piece, sizeof(piece));
@@ -71,19 +71,19 @@ static bool frame_take(struct way *way, const struct sent *sent, char *out)
     struct rueda_tcp_frame frame;
     char *piece = (char *)copy.bytes + copy.head;
 
-    if (rueda_tcp_cover_open_head(way->to, copy.bytes) != RUEDA_OK)
+    if (rueda_tcp_sealing_open_head(way->to, copy.bytes) != RUEDA_OK)
         return false;
     assert_true(rueda_tcp_frame_decode(copy.bytes, &frame));
     assert_int_equal(frame.bytes, PIECE);
-    if (rueda_tcp_cover_has_piece(way->to, &frame)) {
-        struct rueda_tcp_places places =
-            rueda_tcp_cover_places(way->to, piece, PIECE);
+    if (rueda_tcp_sealing_has_piece(way->to, &frame)) {
+        struct rueda_tcp_room room =
+            rueda_tcp_sealing_room(way->to, piece, PIECE);
 
-        assert_int_equal(places.piece_left, PIECE);
-        assert_int_equal(copy.head + PIECE + places.tag_left, copy.len);
-        memcpy(places.tag, piece + PIECE, places.tag_left);
-        if (rueda_tcp_cover_got(way->to, piece, PIECE,
-                                PIECE + places.tag_left) != RUEDA_OK)
+        assert_int_equal(room.piece_left, PIECE);
+        assert_int_equal(copy.head + PIECE + room.tag_left, copy.len);
+        memcpy(room.tag, piece + PIECE, room.tag_left);
+        if (rueda_tcp_sealing_got(way->to, piece, PIECE,
+                                  PIECE + room.tag_left) != RUEDA_OK)
             return false;
     }
     *out = piece[PIECE / 2];
@@ -124,14 +124,14 @@ static void every_bit_of_a_sealed_frame_counts(void **state)
 {
     (void)state;
     check_bits(RUEDA_TCP_SEALED, 1, 0, 0);
-    check_bits(RUEDA_TCP_SEALED, RUEDA_CONTROL_SEQUENCE, 0, 0);
+    check_bits(RUEDA_TCP_SEALED, RUEDA_TAG_CONTROL, 0, 0);
 }
 
 static void every_bit_of_a_proven_frame_counts(void **state)
 {
     (void)state;
     check_bits(RUEDA_TCP_PROVEN, 1, 0, 0);
-    check_bits(RUEDA_TCP_PROVEN, RUEDA_CONTROL_SEQUENCE, 0, 0);
+    check_bits(RUEDA_TCP_PROVEN, RUEDA_TAG_CONTROL, 0, 0);
 }
 
 /* All but the numbers of a tensor, and the place of a tag that it has not. */
@@ -140,7 +140,7 @@ every_bit_of_a_plain_frame_counts_that_says_what_is_done(void **state)
 {
     (void)state;
     check_bits(RUEDA_TCP_PLAIN, 1, RUEDA_TCP_SEALED_HEAD_BYTES, TAG + PIECE);
-    check_bits(RUEDA_TCP_PLAIN, RUEDA_CONTROL_SEQUENCE, 0, 0);
+    check_bits(RUEDA_TCP_PLAIN, RUEDA_TAG_CONTROL, 0, 0);
 }
 
 static void a_frame_is_good_once_and_in_its_place(void **state)
@@ -150,7 +150,7 @@ static void a_frame_is_good_once_and_in_its_place(void **state)
         for (int kind = 0; kind < 2; kind++) {
             struct way way = way_open((rueda_tcp_shield)shield);
             struct way skipped = way_open((rueda_tcp_shield)shield);
-            const uint64_t tag = kind == 0 ? 1 : RUEDA_CONTROL_SEQUENCE;
+            const uint64_t tag = kind == 0 ? 1 : RUEDA_TAG_CONTROL;
             struct sent one = frame_send(&way, tag, '1');
             struct sent two = frame_send(&way, tag, '2');
             char got;

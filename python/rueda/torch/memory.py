@@ -10,17 +10,17 @@ from typing import Any
 
 import torch
 
-__all__ = ["has_place", "on_host", "place_of"]
+__all__ = ["device_arguments", "is_reachable", "on_host"]
 
 _ON_HOST: tuple[Any, ...] = ()
 
 
-def has_place(tensor: torch.Tensor) -> bool:
+def is_reachable(tensor: torch.Tensor) -> bool:
     """Can the library read and write it?"""
     return tensor.is_cpu or tensor.is_cuda
 
 
-def place_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+def device_arguments(tensor: torch.Tensor) -> tuple[Any, ...]:
     """The arguments of ``_core.submit`` behind the postscale.
 
     Taken when the tensor is submitted: what the current stream has been given by then is

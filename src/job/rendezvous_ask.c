@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker of an elastic job asks of the launcher's store beside its
  * place, each over a connection that no other thread uses meanwhile. */
-#include "job/place.h"
+#include "job/rendezvous.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rueda_client *counter;
 
-rueda_status rueda_place_leave(void)
+rueda_status rueda_rendezvous_leave(void)
 {
-    const int worker = rueda_place_worker();
+    const int worker = rueda_rendezvous_worker();
     struct rueda_store_request request = {.kind = RUEDA_STORE_SET};
     struct rueda_client *client = NULL;
     struct rueda_store_reply reply;
@@ -25,12 +25,13 @@ rueda_status rueda_place_leave(void)
     rueda_status status;
     char key[48];
 
-    if (rueda_place_term() == 0)
+    if (rueda_rendezvous_term() == 0)
         return RUEDA_ERR_INVALID;
     request.key = key;
     request.key_bytes = (size_t)snprintf(
-        key, sizeof(key), RUEDA_PLACE_READY "%d" RUEDA_PLACE_LEAVE, worker);
-    status = rueda_place_reach(worker, &client, &words);
+        key, sizeof(key), RUEDA_RENDEZVOUS_READY "%d" RUEDA_RENDEZVOUS_LEAVE,
+        worker);
+    status = rueda_rendezvous_reach(worker, &client, &words);
     if (status == RUEDA_OK)
         status = rueda_client_ask(client, &request, rueda_clock_ns() + ASK_NS,
                                   &reply, &words);
@@ -49,7 +50,8 @@ static rueda_status add(const char *key, int64_t count, int64_t *out_sum)
     rueda_status status = RUEDA_OK;
 
     if (counter == NULL)
-        status = rueda_place_reach(rueda_place_worker(), &counter, &words);
+        status =
+            rueda_rendezvous_reach(rueda_rendezvous_worker(), &counter, &words);
     if (status == RUEDA_OK)
         status = rueda_client_ask(counter, &request, rueda_clock_ns() + ASK_NS,
                                   &reply, &words);
@@ -58,12 +60,13 @@ static rueda_status add(const char *key, int64_t count, int64_t *out_sum)
     return status;
 }
 
-rueda_status rueda_place_add(const char *key, int64_t count, int64_t *out_sum)
+rueda_status rueda_rendezvous_add(const char *key, int64_t count,
+                                  int64_t *out_sum)
 {
     const size_t len = strnlen(key, RUEDA_STORE_KEY_BYTES + 1);
     rueda_status status;
 
-    if (rueda_place_term() == 0 || len == 0 || len > RUEDA_STORE_KEY_BYTES)
+    if (rueda_rendezvous_term() == 0 || len == 0 || len > RUEDA_STORE_KEY_BYTES)
         return RUEDA_ERR_INVALID;
     pthread_mutex_lock(&lock);
     status = add(key, count, out_sum);

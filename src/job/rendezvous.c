@@ -3,7 +3,7 @@
  * answer, and listens for changes that wait. */
 #define RUEDA_LOG_TAG "job"
 
-#include "job/place.h"
+#include "job/rendezvous.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@
 #include "os/interface.h"
 #include "os/process.h"
 
-#define IS_PLACE   'p'
+#define IS_RANKS   'p'
 #define IS_REFUSAL 'r' /* then words */
 
 #define MOST_RANKS 65536
@@ -30,21 +30,21 @@
 
 /* ---- Bytes ------------------------------------------------------------ */
 
-void rueda_place_write(const struct rueda_term_place *place,
-                       unsigned char out[RUEDA_PLACE_BYTES])
+void rueda_rendezvous_write(const struct rueda_rendezvous_ranks *place,
+                            unsigned char out[RUEDA_RENDEZVOUS_BYTES])
 {
     const int numbers[] = {place->rank,       place->size,
                            place->local_rank, place->local_size,
                            place->cross_rank, place->cross_size};
 
-    out[0] = IS_PLACE;
+    out[0] = IS_RANKS;
     rueda_put_u32(out + 1, place->term);
     for (int i = 0; i < 6; i++)
         rueda_put_u32(out + 5 + (size_t)4 * i, (uint32_t)numbers[i]);
 }
 
-size_t rueda_place_write_refusal(const char *words,
-                                 unsigned char out[1 + RUEDA_TEXT_BYTES])
+size_t rueda_rendezvous_write_refusal(const char *words,
+                                      unsigned char out[1 + RUEDA_TEXT_BYTES])
 {
     const size_t len = strnlen(words, RUEDA_TEXT_BYTES);
 
@@ -58,29 +58,29 @@ static bool is_part(int part, int whole, int most)
     return whole >= 1 && whole <= most && part >= 0 && part < whole;
 }
 
-rueda_status rueda_place_read(const void *bytes, size_t len,
-                              struct rueda_term_place *out,
-                              struct rueda_text *words)
+rueda_status rueda_rendezvous_read(const void *bytes, size_t len,
+                                   struct rueda_rendezvous_ranks *out,
+                                   struct rueda_text *words)
 {
     const unsigned char *at = bytes;
-    struct rueda_term_place place;
+    struct rueda_rendezvous_ranks place;
     int numbers[6];
 
     if (len >= 1 && at[0] == IS_REFUSAL) {
         rueda_text_set(words, "%.*s", (int)len - 1, (const char *)at + 1);
         return RUEDA_ERR_CLOSED;
     }
-    if (len != RUEDA_PLACE_BYTES || at[0] != IS_PLACE)
+    if (len != RUEDA_RENDEZVOUS_BYTES || at[0] != IS_RANKS)
         return RUEDA_ERR_INVALID;
     for (int i = 0; i < 6; i++)
         numbers[i] = (int)rueda_get_u32(at + 5 + (size_t)4 * i);
-    place = (struct rueda_term_place){.term = rueda_get_u32(at + 1),
-                                      .rank = numbers[0],
-                                      .size = numbers[1],
-                                      .local_rank = numbers[2],
-                                      .local_size = numbers[3],
-                                      .cross_rank = numbers[4],
-                                      .cross_size = numbers[5]};
+    place = (struct rueda_rendezvous_ranks){.term = rueda_get_u32(at + 1),
+                                            .rank = numbers[0],
+                                            .size = numbers[1],
+                                            .local_rank = numbers[2],
+                                            .local_size = numbers[3],
+                                            .cross_rank = numbers[4],
+                                            .cross_size = numbers[5]};
     if (place.term == 0 || !is_part(place.rank, place.size, MOST_RANKS) ||
         !is_part(place.local_rank, place.local_size, place.size) ||
         !is_part(place.cross_rank, place.cross_size, place.size))
@@ -89,16 +89,18 @@ rueda_status rueda_place_read(const void *bytes, size_t len,
     return RUEDA_OK;
 }
 
-void rueda_news_write(const struct rueda_news *news,
-                      unsigned char out[RUEDA_NEWS_BYTES])
+void rueda_rendezvous_change_write(
+    const struct rueda_rendezvous_change *change,
+    unsigned char out[RUEDA_RENDEZVOUS_CHANGE_BYTES])
 {
-    rueda_put_u32(out, news->term);
-    rueda_put_u32(out + 4, news->flags);
+    rueda_put_u32(out, change->term);
+    rueda_put_u32(out + 4, change->flags);
 }
 
-bool rueda_news_read(const void *bytes, size_t len, struct rueda_news *out)
+bool rueda_rendezvous_change_read(const void *bytes, size_t len,
+                                  struct rueda_rendezvous_change *out)
 {
-    if (len != RUEDA_NEWS_BYTES)
+    if (len != RUEDA_RENDEZVOUS_CHANGE_BYTES)
         return false;
     out->term = rueda_get_u32(bytes);
     out->flags = rueda_get_u32((const unsigned char *)bytes + 4);
@@ -111,7 +113,7 @@ bool rueda_news_read(const void *bytes, size_t len, struct rueda_news *out)
 static struct rueda_key job_key;
 static struct rueda_address ways[RUEDA_KEEPER_MOST_ADDRESSES];
 static int way_count;
-static uint64_t place_revision; /* of the last place */
+static uint64_t ranks_revision; /* of the last place */
 
 static atomic_uint present_term;
 static atomic_int present_worker;
@@ -119,36 +121,36 @@ static atomic_bool is_refused;
 static atomic_uint_least64_t present_progress;
 static atomic_int failures; /* of starts, in a row */
 
-/* The listener's; the thread that waits for news. */
-static struct rueda_client *news_client;
-static uint64_t news_revision;
+/* The listener's; the thread that waits for change. */
+static struct rueda_client *change_client;
+static uint64_t change_revision;
 
-unsigned rueda_place_term(void)
+unsigned rueda_rendezvous_term(void)
 {
     return atomic_load(&present_term);
 }
 
-int rueda_place_worker(void)
+int rueda_rendezvous_worker(void)
 {
     return atomic_load(&present_worker);
 }
 
-bool rueda_place_is_refused(void)
+bool rueda_rendezvous_is_refused(void)
 {
     return atomic_load(&is_refused);
 }
 
-bool rueda_place_may_retry(rueda_status status)
+bool rueda_rendezvous_may_retry(rueda_status status)
 {
     if (status == RUEDA_OK)
         atomic_store(&failures, 0);
     if ((status != RUEDA_ERR_PEER_LOST && status != RUEDA_ERR_CANCELLED) ||
-        rueda_place_term() == 0)
+        rueda_rendezvous_term() == 0)
         return false;
     return atomic_fetch_add(&failures, 1) < MOST_FAILURES;
 }
 
-void rueda_place_set_progress(uint64_t progress)
+void rueda_rendezvous_set_progress(uint64_t progress)
 {
     atomic_store(&present_progress, progress);
 }
@@ -172,8 +174,8 @@ static rueda_status find_store(const struct rueda_seat *seat,
     return way_count > 0 ? RUEDA_OK : RUEDA_ERR_INVALID;
 }
 
-rueda_status rueda_place_reach(int worker, struct rueda_client **out,
-                               struct rueda_text *error)
+rueda_status rueda_rendezvous_reach(int worker, struct rueda_client **out,
+                                    struct rueda_text *error)
 {
     const struct rueda_client_args args = {.rank = worker,
                                            .size = worker + 1,
@@ -187,7 +189,7 @@ rueda_status rueda_place_reach(int worker, struct rueda_client **out,
 /* Ask, and wait for the answer as long as the store is there: the launcher ends
  * us if the job ends. */
 static rueda_status ask_launcher(struct rueda_client *client, int worker,
-                                 struct rueda_term_place *out,
+                                 struct rueda_rendezvous_ranks *out,
                                  struct rueda_text *error)
 {
     unsigned char progress[8];
@@ -201,37 +203,37 @@ static rueda_status ask_launcher(struct rueda_client *client, int worker,
     rueda_put_u64(progress, atomic_load(&present_progress));
     request.key = key;
     request.key_bytes =
-        (size_t)snprintf(key, sizeof(key), RUEDA_PLACE_READY "%d", worker);
+        (size_t)snprintf(key, sizeof(key), RUEDA_RENDEZVOUS_READY "%d", worker);
     status = rueda_client_ask(client, &request, rueda_clock_ns() + REACH_NS,
                               &reply, error);
     if (status != RUEDA_OK)
         return status;
     request = (struct rueda_store_request){
-        .kind = RUEDA_STORE_WAIT, .key = key, .revision = place_revision};
+        .kind = RUEDA_STORE_WAIT, .key = key, .revision = ranks_revision};
     request.key_bytes =
-        (size_t)snprintf(key, sizeof(key), RUEDA_PLACE_PLACE "%d", worker);
+        (size_t)snprintf(key, sizeof(key), RUEDA_RENDEZVOUS_RANKS "%d", worker);
     status = rueda_client_ask(client, &request, INT64_MAX, &reply, error);
     if (status != RUEDA_OK)
         return status;
-    place_revision = reply.revision;
-    status = rueda_place_read(reply.value, reply.value_bytes, out, error);
+    ranks_revision = reply.revision;
+    status = rueda_rendezvous_read(reply.value, reply.value_bytes, out, error);
     if (status == RUEDA_ERR_INVALID)
         rueda_text_set(error, "the launcher's answer makes no sense; is it of "
                               "the same version of Rueda?");
     return status;
 }
 
-rueda_status rueda_place_take(struct rueda_seat *seat,
-                              const struct rueda_key *key,
-                              struct rueda_text *error)
+rueda_status rueda_rendezvous_take(struct rueda_seat *seat,
+                                   const struct rueda_key *key,
+                                   struct rueda_text *error)
 {
     struct rueda_client *client = NULL;
-    struct rueda_term_place place;
+    struct rueda_rendezvous_ranks place;
     rueda_status status;
 
     status = find_store(seat, key, error);
     if (status == RUEDA_OK)
-        status = rueda_place_reach(seat->worker, &client, error);
+        status = rueda_rendezvous_reach(seat->worker, &client, error);
     if (status == RUEDA_OK)
         status = ask_launcher(client, seat->worker, &place, error);
     rueda_client_close(client);
@@ -257,8 +259,9 @@ rueda_status rueda_place_take(struct rueda_seat *seat,
 
 /* ---- The end of a term ------------------------------------------------ */
 
-rueda_status rueda_place_watch(struct rueda_client *client, uint32_t term,
-                               int64_t deadline_ns, struct rueda_text *error)
+rueda_status rueda_rendezvous_watch(struct rueda_client *client, uint32_t term,
+                                    int64_t deadline_ns,
+                                    struct rueda_text *error)
 {
     struct rueda_store_request watch = {.kind = RUEDA_STORE_WATCH};
     struct rueda_store_reply reply;
@@ -269,7 +272,7 @@ rueda_status rueda_place_watch(struct rueda_client *client, uint32_t term,
     return rueda_client_ask(client, &watch, deadline_ns, &reply, error);
 }
 
-bool rueda_place_is_over(const struct rueda_store_reply *event)
+bool rueda_rendezvous_is_over(const struct rueda_store_reply *event)
 {
     static const char end[] = "/over";
     const size_t len = sizeof(end) - 1;
@@ -281,12 +284,14 @@ bool rueda_place_is_over(const struct rueda_store_reply *event)
 
 /* ---- News ------------------------------------------------------------- */
 
-rueda_status rueda_news_wait(int timeout_ms, struct rueda_news *out)
+rueda_status rueda_rendezvous_wait(int timeout_ms,
+                                   struct rueda_rendezvous_change *out)
 {
     struct rueda_store_request wait = {.kind = RUEDA_STORE_WAIT,
-                                       .key = RUEDA_PLACE_NEWS,
-                                       .key_bytes = strlen(RUEDA_PLACE_NEWS),
-                                       .revision = news_revision,
+                                       .key = RUEDA_RENDEZVOUS_CHANGES,
+                                       .key_bytes =
+                                           strlen(RUEDA_RENDEZVOUS_CHANGES),
+                                       .revision = change_revision,
                                        .time_ms = (uint32_t)timeout_ms};
     struct rueda_text words = {{0}};
     struct rueda_store_reply reply;
@@ -294,17 +299,17 @@ rueda_status rueda_news_wait(int timeout_ms, struct rueda_news *out)
 
     if (way_count == 0)
         return RUEDA_ERR_INVALID;
-    if (news_client == NULL)
-        status = rueda_place_reach(0, &news_client, &words);
+    if (change_client == NULL)
+        status = rueda_rendezvous_reach(0, &change_client, &words);
     if (status == RUEDA_OK)
-        status = rueda_client_ask(news_client, &wait,
+        status = rueda_client_ask(change_client, &wait,
                                   rueda_clock_ns() + timeout_ms * 1000000ll +
                                       REACH_NS,
                                   &reply, &words);
     if (status != RUEDA_OK)
         return status;
-    news_revision = reply.revision;
-    return rueda_news_read(reply.value, reply.value_bytes, out)
+    change_revision = reply.revision;
+    return rueda_rendezvous_change_read(reply.value, reply.value_bytes, out)
                ? RUEDA_OK
                : RUEDA_ERR_INVALID;
 }

@@ -3,8 +3,8 @@
  * SIGTERM as a notice: a scheduler announces so that this process is to go. The
  * handler belongs to the process, as signals do.
  */
-#ifndef RUEDA_OS_NOTICE_H
-#define RUEDA_OS_NOTICE_H
+#ifndef RUEDA_OS_SIGTERM_H
+#define RUEDA_OS_SIGTERM_H
 
 #include <rueda/rueda.h>
 
@@ -15,6 +15,6 @@
  * fork(). RUEDA_ERR_INVALID: the program has a handler of its own, which stays.
  * RUEDA_ERR_IO: no descriptor.
  */
-RUEDA_API rueda_status rueda_notice_open(int ender, int *out_fd);
+RUEDA_API rueda_status rueda_sigterm_open(int ender, int *out_fd);
 
-#endif /* RUEDA_OS_NOTICE_H */
+#endif /* RUEDA_OS_SIGTERM_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/notice.h"
+#include "os/sigterm.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ static void on_notice(int number, siginfo_t *info, void *context)
     errno = cause;
 }
 
-rueda_status rueda_notice_open(int ender, int *out_fd)
+rueda_status rueda_sigterm_open(int ender, int *out_fd)
 {
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART};
     struct sigaction before;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launch/verdict.h"
+#include "launch/ending.h"
 
 #include <signal.h>
 #include <string.h>
 
 #include "launch/signal_name.h"
 
-int rueda_verdict_code(const struct rueda_ending *ending)
+int rueda_ending_code(const struct rueda_ending *ending)
 {
     return ending->signal > 0 ? 128 + ending->signal : ending->code;
 }
@@ -35,15 +35,15 @@ static void add_signal(int number, struct rueda_text *out)
         rueda_text_add(out, " (SIGRTMIN+%d)", number - SIGRTMIN);
 }
 
-void rueda_verdict_words(const struct rueda_ending *ending, const char *host,
-                         struct rueda_text *out)
+void rueda_ending_words(const struct rueda_ending *ending, const char *host,
+                        struct rueda_text *out)
 {
     rueda_text_add(out, "rank %d", ending->rank);
-    rueda_verdict_how(ending, host, out);
+    rueda_ending_how(ending, host, out);
 }
 
-void rueda_verdict_how(const struct rueda_ending *ending, const char *host,
-                       struct rueda_text *out)
+void rueda_ending_how(const struct rueda_ending *ending, const char *host,
+                      struct rueda_text *out)
 {
     rueda_text_add(out, " on %s ", host);
     if (ending->signal == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a rank ended, in words and as an exit code. Pure; any thread. */
-#ifndef RUEDA_LAUNCH_VERDICT_H
-#define RUEDA_LAUNCH_VERDICT_H
+#ifndef RUEDA_LAUNCH_ENDING_H
+#define RUEDA_LAUNCH_ENDING_H
 
 #include "base/text.h"
 
@@ -20,14 +20,14 @@ struct rueda_ending {
 };
 
 /* As a shell has it: the code, or 128 + the signal. */
-int rueda_verdict_code(const struct rueda_ending *ending);
+int rueda_ending_code(const struct rueda_ending *ending);
 
 /* The same without "rank 3" before it. */
-void rueda_verdict_how(const struct rueda_ending *ending, const char *host,
-                       struct rueda_text *out);
+void rueda_ending_how(const struct rueda_ending *ending, const char *host,
+                      struct rueda_text *out);
 
 /* "rank 3 on node1 was killed by signal 9 (SIGKILL): out of memory ..." */
-void rueda_verdict_words(const struct rueda_ending *ending, const char *host,
-                         struct rueda_text *out);
+void rueda_ending_words(const struct rueda_ending *ending, const char *host,
+                        struct rueda_text *out);
 
-#endif /* RUEDA_LAUNCH_VERDICT_H */
+#endif /* RUEDA_LAUNCH_ENDING_H */

@@ -1,45 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places and news of an elastic job as bytes; the seat that asks for one. */
-#include "job/place.h"
+/* Ranks and changes of an elastic job as bytes; the seat that asks for ranks.
+ */
+#include "job/rendezvous.h"
 #include "unit/unit.h"
 
-static const struct rueda_term_place example = {.term = 7,
-                                                .rank = 4,
-                                                .size = 6,
-                                                .local_rank = 1,
-                                                .local_size = 3,
-                                                .cross_rank = 0,
-                                                .cross_size = 2};
+static const struct rueda_rendezvous_ranks example = {.term = 7,
+                                                      .rank = 4,
+                                                      .size = 6,
+                                                      .local_rank = 1,
+                                                      .local_size = 3,
+                                                      .cross_rank = 0,
+                                                      .cross_size = 2};
 
 static void a_place_is_read_as_it_was_written(void **state)
 {
-    unsigned char bytes[RUEDA_PLACE_BYTES];
+    unsigned char bytes[RUEDA_RENDEZVOUS_BYTES];
     struct rueda_text words = {{0}};
-    struct rueda_term_place place;
+    struct rueda_rendezvous_ranks place;
 
     (void)state;
-    rueda_place_write(&example, bytes);
-    assert_int_equal(rueda_place_read(bytes, sizeof(bytes), &place, &words),
-                     RUEDA_OK);
+    rueda_rendezvous_write(&example, bytes);
+    assert_int_equal(
+        rueda_rendezvous_read(bytes, sizeof(bytes), &place, &words), RUEDA_OK);
     assert_memory_equal(&place, &example, sizeof(place));
 }
 
-static void expect_nonsense(struct rueda_term_place place)
+static void expect_nonsense(struct rueda_rendezvous_ranks place)
 {
-    unsigned char bytes[RUEDA_PLACE_BYTES];
+    unsigned char bytes[RUEDA_RENDEZVOUS_BYTES];
     struct rueda_text words = {{0}};
-    struct rueda_term_place out;
+    struct rueda_rendezvous_ranks out;
 
-    rueda_place_write(&place, bytes);
-    assert_int_equal(rueda_place_read(bytes, sizeof(bytes), &out, &words),
+    rueda_rendezvous_write(&place, bytes);
+    assert_int_equal(rueda_rendezvous_read(bytes, sizeof(bytes), &out, &words),
                      RUEDA_ERR_INVALID);
 }
 
 static void places_that_make_no_sense_are_rejected(void **state)
 {
-    unsigned char bytes[RUEDA_PLACE_BYTES];
+    unsigned char bytes[RUEDA_RENDEZVOUS_BYTES];
     struct rueda_text words = {{0}};
-    struct rueda_term_place place = example;
+    struct rueda_rendezvous_ranks place = example;
 
     (void)state;
     place.term = 0;
@@ -58,9 +59,9 @@ static void places_that_make_no_sense_are_rejected(void **state)
     place = example;
     place.size = 0;
     expect_nonsense(place);
-    rueda_place_write(&example, bytes);
+    rueda_rendezvous_write(&example, bytes);
     for (size_t len = 0; len < sizeof(bytes); len++)
-        assert_int_equal(rueda_place_read(bytes, len, &place, &words),
+        assert_int_equal(rueda_rendezvous_read(bytes, len, &place, &words),
                          RUEDA_ERR_INVALID);
 }
 
@@ -68,26 +69,28 @@ static void a_refusal_has_words(void **state)
 {
     unsigned char bytes[1 + RUEDA_TEXT_BYTES];
     struct rueda_text words = {{0}};
-    struct rueda_term_place place;
-    const size_t len = rueda_place_write_refusal("not any more", bytes);
+    struct rueda_rendezvous_ranks place;
+    const size_t len = rueda_rendezvous_write_refusal("not any more", bytes);
 
     (void)state;
-    assert_int_equal(rueda_place_read(bytes, len, &place, &words),
+    assert_int_equal(rueda_rendezvous_read(bytes, len, &place, &words),
                      RUEDA_ERR_CLOSED);
     assert_string_equal(words.chars, "not any more");
 }
 
-static void news_are_read_as_they_were_written(void **state)
+static void changes_are_read_as_they_were_written(void **state)
 {
-    const struct rueda_news example_news = {.term = 3, .flags = 2};
-    unsigned char bytes[RUEDA_NEWS_BYTES];
-    struct rueda_news news;
+    const struct rueda_rendezvous_change example_change = {.term = 3,
+                                                           .flags = 2};
+    unsigned char bytes[RUEDA_RENDEZVOUS_CHANGE_BYTES];
+    struct rueda_rendezvous_change change;
 
     (void)state;
-    rueda_news_write(&example_news, bytes);
-    assert_true(rueda_news_read(bytes, sizeof(bytes), &news));
-    assert_memory_equal(&news, &example_news, sizeof(news));
-    assert_false(rueda_news_read(bytes, sizeof(bytes) - 1, &news));
+    rueda_rendezvous_change_write(&example_change, bytes);
+    assert_true(rueda_rendezvous_change_read(bytes, sizeof(bytes), &change));
+    assert_memory_equal(&change, &example_change, sizeof(change));
+    assert_false(
+        rueda_rendezvous_change_read(bytes, sizeof(bytes) - 1, &change));
 }
 
 /* ---- Seats -------------------------------------------------------------- */
@@ -137,7 +140,7 @@ int main(void)
         cmocka_unit_test(a_place_is_read_as_it_was_written),
         cmocka_unit_test(places_that_make_no_sense_are_rejected),
         cmocka_unit_test(a_refusal_has_words),
-        cmocka_unit_test(news_are_read_as_they_were_written),
+        cmocka_unit_test(changes_are_read_as_they_were_written),
         cmocka_unit_test(a_numbered_process_has_a_store_even_if_it_is_alone),
     };
 

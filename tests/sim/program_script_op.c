@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/program_plan_op.h"
+#include "sim/program_script_op.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@ static int below(struct rueda_dice *dice, int n)
     return (int)rueda_dice_below(dice, (uint64_t)n);
 }
 
-unsigned plan_bits(const struct plan_set *set)
+unsigned script_bits(const struct script_set *set)
 {
     unsigned bits = 0;
 
@@ -18,13 +18,13 @@ unsigned plan_bits(const struct plan_set *set)
     return bits;
 }
 
-static bool is_reduced(const struct plan_op *op)
+static bool is_reduced(const struct script_op *op)
 {
     return op->request.kind == RUEDA_ALLREDUCE ||
            op->request.kind == RUEDA_REDUCE_SCATTER;
 }
 
-bool plan_may_compress(const struct plan_op *op)
+bool script_may_compress(const struct script_op *op)
 {
     const struct rueda_request *request = &op->request;
 
@@ -35,11 +35,11 @@ bool plan_may_compress(const struct plan_op *op)
             request->reduction == RUEDA_AVERAGE);
 }
 
-static void choose_shape(struct plan *plan, struct plan_op *op,
+static void choose_shape(struct script *script, struct script_op *op,
                          struct rueda_dice *dice)
 {
     struct rueda_request *request = &op->request;
-    size_t most = plan->most_bytes / rueda_dtype_size(request->dtype);
+    size_t most = script->most_bytes / rueda_dtype_size(request->dtype);
 
     if (below(dice, 2) == 0)
         most = 40;
@@ -56,16 +56,16 @@ static void choose_shape(struct plan *plan, struct plan_op *op,
 }
 
 /* Only where tensors of hosts meet on the network, but asked for anywhere. */
-static void choose_compression(struct plan_op *op, struct rueda_dice *dice)
+static void choose_compression(struct script_op *op, struct rueda_dice *dice)
 {
     struct rueda_request *request = &op->request;
 
-    if (plan_may_compress(op) && below(dice, 3) == 0)
+    if (script_may_compress(op) && below(dice, 3) == 0)
         request->compression =
             below(dice, 2) == 0 ? RUEDA_COMPRESS_FP16 : RUEDA_COMPRESS_BF16;
 }
 
-static void choose_reduction(struct plan_op *op, struct rueda_dice *dice)
+static void choose_reduction(struct script_op *op, struct rueda_dice *dice)
 {
     static const rueda_reduction reductions[] = {
         RUEDA_SUM, RUEDA_SUM, RUEDA_AVERAGE, RUEDA_AVERAGE,
@@ -93,7 +93,7 @@ static void choose_reduction(struct plan_op *op, struct rueda_dice *dice)
     choose_compression(op, dice);
 }
 
-static void choose_numbers(struct plan_op *op, struct rueda_dice *dice)
+static void choose_numbers(struct script_op *op, struct rueda_dice *dice)
 {
     op->request.dtype = below(dice, 4) == 0
                             ? RUEDA_FLOAT32
@@ -102,17 +102,17 @@ static void choose_numbers(struct plan_op *op, struct rueda_dice *dice)
         choose_reduction(op, dice);
 }
 
-static void choose_root(const struct plan *plan, struct plan_op *op,
+static void choose_root(const struct script *script, struct script_op *op,
                         struct rueda_dice *dice)
 {
-    const struct plan_set *set = &plan->sets[op->set];
+    const struct script_set *set = &script->sets[op->set];
 
     if (op->request.kind == RUEDA_BROADCAST)
         op->request.root = set->ranks[below(dice, set->size)];
 }
 
-void plan_begin(struct plan *plan, struct plan_op *op, int kind, int set,
-                struct rueda_dice *dice)
+void script_begin(struct script *script, struct script_op *op, int kind,
+                  int set, struct rueda_dice *dice)
 {
     memset(op, 0, sizeof(*op));
     op->request = (struct rueda_request){
@@ -124,15 +124,15 @@ void plan_begin(struct plan *plan, struct plan_op *op, int kind, int set,
         .postscale = 1,
     };
     op->set = set;
-    op->takers = plan_bits(&plan->sets[set]);
+    op->takers = script_bits(&script->sets[set]);
     op->salt = (unsigned)below(dice, 1000);
     op->odd_rank = -1;
     op->changed = -1;
     op->after = -1;
 }
 
-void plan_name(struct plan_op *op, int round, int index,
-               struct rueda_dice *dice)
+void script_name(struct script_op *op, int round, int index,
+                 struct rueda_dice *dice)
 {
     int how = below(dice, 6);
 
@@ -143,53 +143,54 @@ void plan_name(struct plan_op *op, int round, int index,
 }
 
 /* Is there anything of the sort to differ in? */
-static bool has_such(const struct plan_op *op, enum plan_odd odd)
+static bool has_such(const struct script_op *op, enum script_odd odd)
 {
     const struct rueda_request *request = &op->request;
 
     switch (odd) {
-    case PLAN_ODD_SHAPE:
+    case SCRIPT_ODD_SHAPE:
         return request->dims == 2 ||
                (request->dims == 1 && !rueda_request_has_free_rows(request));
-    case PLAN_ODD_SCALE:
-    case PLAN_ODD_REDUCTION:
+    case SCRIPT_ODD_SCALE:
+    case SCRIPT_ODD_REDUCTION:
         return is_reduced(op);
-    case PLAN_ODD_ROOT:
+    case SCRIPT_ODD_ROOT:
         return request->kind == RUEDA_BROADCAST;
-    case PLAN_ODD_DEVICE:
+    case SCRIPT_ODD_DEVICE:
         return request->kind != RUEDA_BARRIER;
-    case PLAN_ODD_COMPRESSION:
-        return plan_may_compress(op);
-    case PLAN_ODD_AVERAGE:
+    case SCRIPT_ODD_COMPRESSION:
+        return script_may_compress(op);
+    case SCRIPT_ODD_AVERAGE:
         return is_reduced(op) && request->reduction == RUEDA_AVERAGE;
     default:
         return true;
     }
 }
 
-void plan_make_odd(struct plan *plan, struct plan_op *op,
-                   struct rueda_dice *dice)
+void script_make_odd(struct script *script, struct script_op *op,
+                     struct rueda_dice *dice)
 {
-    const struct plan_set *set = &plan->sets[op->set];
+    const struct script_set *set = &script->sets[op->set];
 
     op->odd_rank = set->ranks[below(dice, set->size)];
     do
-        op->odd = (enum plan_odd)below(dice, PLAN_ODDS_OF_ONE);
+        op->odd = (enum script_odd)below(dice, SCRIPT_ODDS_OF_ONE);
     while (!has_such(op, op->odd));
     op->expected = RUEDA_ERR_MISMATCH;
 }
 
 /* What is given away by rows, and has none. */
-static bool lacks_rows(const struct plan_op *op)
+static bool lacks_rows(const struct script_op *op)
 {
     return op->request.dims == 0 &&
            (rueda_request_has_free_rows(&op->request) ||
             op->request.kind == RUEDA_REDUCE_SCATTER);
 }
 
-rueda_status plan_expects(const struct plan *plan, const struct plan_op *op)
+rueda_status script_expects(const struct script *script,
+                            const struct script_op *op)
 {
-    const bool has_all = plan_taker_count(op) == plan->sets[op->set].size ||
+    const bool has_all = script_taker_count(op) == script->sets[op->set].size ||
                          op->request.kind == RUEDA_ALLREDUCE ||
                          op->request.kind == RUEDA_BARRIER;
 
@@ -198,52 +199,52 @@ rueda_status plan_expects(const struct plan *plan, const struct plan_op *op)
     return RUEDA_OK;
 }
 
-void plan_make_collective(struct plan *plan, struct plan_op *op, int set,
-                          struct rueda_dice *dice)
+void script_make_collective(struct script *script, struct script_op *op,
+                            int set, struct rueda_dice *dice)
 {
     static const int kinds[] = {
         RUEDA_ALLREDUCE, RUEDA_ALLREDUCE,      RUEDA_ALLREDUCE,
         RUEDA_ALLREDUCE, RUEDA_ALLGATHER,      RUEDA_BROADCAST,
         RUEDA_ALLTOALL,  RUEDA_REDUCE_SCATTER, RUEDA_BARRIER};
 
-    plan_begin(plan, op, kinds[below(dice, 9)], set, dice);
+    script_begin(script, op, kinds[below(dice, 9)], set, dice);
     op->request.priority = below(dice, 4) == 0 ? below(dice, 3) : 0;
-    if (plan->is_alike && below(dice, 8) > 0)
+    if (script->is_alike && below(dice, 8) > 0)
         op->request.kind = RUEDA_ALLREDUCE;
     if (op->request.kind == RUEDA_BARRIER)
         return;
     choose_numbers(op, dice);
-    if (plan->is_alike && op->request.kind == RUEDA_ALLREDUCE) {
+    if (script->is_alike && op->request.kind == RUEDA_ALLREDUCE) {
         op->request.dtype = RUEDA_FLOAT32;
         op->request.reduction = RUEDA_AVERAGE;
         op->request.prescale = 1;
         op->request.postscale = 1;
-        op->request.flags = plan->alike_flags;
-        op->request.compression = plan->alike_compression;
+        op->request.flags = script->alike_flags;
+        op->request.compression = script->alike_compression;
     }
-    choose_shape(plan, op, dice);
-    choose_root(plan, op, dice);
+    choose_shape(script, op, dice);
+    choose_root(script, op, dice);
     op->is_on_device = below(dice, 40) == 0;
-    op->expected = plan_expects(plan, op);
+    op->expected = script_expects(script, op);
 }
 
-void plan_make_message(struct plan *plan, struct plan_op *op, int set,
-                       int index, struct rueda_dice *dice)
+void script_make_message(struct script *script, struct script_op *op, int set,
+                         int index, struct rueda_dice *dice)
 {
-    const struct plan_set *all = &plan->sets[set];
+    const struct script_set *all = &script->sets[set];
     int from = below(dice, all->size);
     int to = (from + 1 + below(dice, all->size - 1)) % all->size;
 
-    plan_begin(plan, op, RUEDA_SEND, set, dice);
+    script_begin(script, op, RUEDA_SEND, set, dice);
     choose_numbers(op, dice);
-    choose_shape(plan, op, dice);
+    choose_shape(script, op, dice);
     op->from = all->ranks[from];
     op->to = all->ranks[to];
     op->takers = 1u << op->from | 1u << op->to;
     op->request.number = (uint64_t)index; /* its tag */
     if (below(dice, 8) == 0) {
         op->odd_rank = op->to;
-        op->odd = PLAN_ODD_SHAPE;
+        op->odd = SCRIPT_ODD_SHAPE;
         op->request.dims = 2;
         op->request.shape[1] = 3;
         op->request.shape[0] = op->request.shape[0] / 3 + 1;
@@ -251,12 +252,12 @@ void plan_make_message(struct plan *plan, struct plan_op *op, int set,
     }
 }
 
-void plan_make_member(struct plan *plan, struct plan_op *op, int kind, int set,
-                      struct rueda_dice *dice)
+void script_make_member(struct script *script, struct script_op *op, int kind,
+                        int set, struct rueda_dice *dice)
 {
-    plan_begin(plan, op, kind, set, dice);
+    script_begin(script, op, kind, set, dice);
     choose_numbers(op, dice);
-    choose_shape(plan, op, dice);
-    choose_root(plan, op, dice);
-    op->expected = plan_expects(plan, op);
+    choose_shape(script, op, dice);
+    choose_root(script, op, dice);
+    op->expected = script_expects(script, op);
 }
