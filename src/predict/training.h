@@ -11,9 +11,9 @@
  *     bound.c          the time that no library could go below
  *     models/          the built-in networks, as text
  *
- * So a prediction changes when the library does, and needs no model of it. What
- * is not simulated: the time of the framework, of memory, of threads that wake.
- * docs/scaling.md compares predictions with measurements.
+ * So a prediction changes when the library does: there is no second model of it
+ * that could fall behind. docs/scaling.md says what the simulator leaves out,
+ * and compares its predictions with measurements.
  *
  * A run takes one thread, and several may run at once in threads of their own.
  */
