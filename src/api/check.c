@@ -9,7 +9,8 @@ struct extent {
     size_t own;
 };
 
-/* a += b; false if that is more than fits an address space. */
+/* a += b; false if that is more than fits an address space. The largest type
+ * has 8 bytes, so the bytes of what passes fit as well. */
 static bool add(size_t *a, size_t b)
 {
     return !__builtin_add_overflow(*a, b, a) && *a <= SIZE_MAX / 16;
@@ -68,7 +69,9 @@ static bool extent_of(const struct rueda_limits *limits,
     return true;
 }
 
-/* Is this placement of send and recv allowed? */
+/* Is this placement of send and recv allowed? Apart always is. In place is what
+ * MPI calls so: one address for both, or of an allgather this rank's own part
+ * of recv. */
 static bool buffers_fit(const struct rueda_coll_args *args,
                         const struct extent *extent)
 {

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Are the arguments of a named operation valid on this rank? */
+/*
+ * Are the arguments of a named operation valid on this rank?
+ *
+ * A message has four parts, because it ends in a traceback of a script that has
+ * hundreds of tensors: rank, operation, what is wrong, what to do instead. What
+ * ranks can disagree about (kind, type, shape, root) is not for this file:
+ * src/negotiate compares that.
+ */
 #include "api/check_submit.h"
 
 #include <string.h>
@@ -122,7 +129,7 @@ static rueda_status check_special(const struct submit_query *query)
     return RUEDA_ERR_UNSUPPORTED;
 }
 
-/* Most are plain. */
+/* Nearly all are plain, and are done with here: no call, no message. */
 static rueda_status check_numbers(const struct submit_query *query)
 {
     const struct rueda_submit_args *args = query->args;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ordered collectives: from the arguments to an operation that the engine gets.
+/*
+ * Ordered collectives: from the arguments to an operation that the engine gets.
+ *
+ * They have no name and no shape, and all ranks know all counts, so nothing is
+ * negotiated: is_laid_out tells the engine that the operation may run as it is.
+ * The caller's lists of counts are borrowed until its end, not copied.
  */
 #define RUEDA_LOG_TAG "api"
 
@@ -36,7 +41,8 @@ static void fill_in(const rueda_ctx *ctx, const struct rueda_coll_args *args,
     request->compression = rueda_compression_of(args);
 }
 
-/* May this operation start? */
+/* May this operation start? The rank's state is checked before the arguments:
+ * in a context that has failed every call says why, whatever it is given. */
 static rueda_status admit(rueda_ctx *ctx, const struct rueda_coll_args *args)
 {
     struct rueda_limits limits = {
@@ -98,6 +104,9 @@ rueda_status rueda_run(rueda_ctx *ctx, const struct rueda_coll_args *args)
 
 /* ---- Boundaries -------------------------------------------------------- */
 
+/* A boundary goes through the queue like an operation, so it comes after all
+ * that this thread has submitted. Without repair the ranks never change, and
+ * there is nothing to do. */
 rueda_status rueda_step(rueda_ctx *ctx)
 {
     rueda_status status = rueda_ctx_check(ctx);

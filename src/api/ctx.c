@@ -34,7 +34,8 @@ static void in_child(struct rueda_fork_hook *hook)
         rueda_timeline_leave(ctx->timeline);
 }
 
-/* Takes the job in any case. */
+/* Takes the job in any case. The fork hook comes last: it reaches into a
+ * context that is complete. */
 static rueda_status ctx_new(struct rueda_job *job, rueda_ctx **out,
                             struct rueda_text *error)
 {
@@ -66,6 +67,7 @@ err_job:
 /* In place of a list of process sets: there is none yet. */
 #define DYNAMIC "dynamic"
 
+/* The caller's list wins over RUEDA_PROCESS_SETS, also an empty one. */
 static const char *sets_of(const struct rueda_init_args *args,
                            const struct rueda_config *config)
 {
@@ -73,7 +75,8 @@ static const char *sets_of(const struct rueda_init_args *args,
                                       : config->process_sets;
 }
 
-/* Settings, with what the caller says in their place. */
+/* Settings, with what the caller says in their place. The log's level is set as
+ * soon as it is known, so that what follows is logged by it. */
 static rueda_status load(const struct rueda_init_args *args,
                          struct rueda_config *config, struct rueda_text *error)
 {
@@ -146,7 +149,9 @@ static rueda_status complete(const struct rueda_init_args *args,
     return RUEDA_OK;
 }
 
-/* Log the message and copy it to the caller. */
+/* A caller that has given room gets the message and decides whether it is
+ * printed; for the others it is logged. rueda_last_error() has it in any case.
+ */
 static void report(const struct rueda_init_args *args, rueda_status status,
                    struct rueda_text *error)
 {
@@ -308,6 +313,7 @@ int rueda_rank(const rueda_ctx *ctx)
     return rueda_ctx_formation(ctx)->rank;
 }
 
+/* Servers are the last ranks, and do not count. */
 int rueda_size(const rueda_ctx *ctx)
 {
     return rueda_ctx_formation(ctx)->size - ctx->job->config.servers;
@@ -360,6 +366,7 @@ bool rueda_is_homogeneous(const rueda_ctx *ctx)
            rueda_ctx_formation(ctx)->topology->is_homogeneous;
 }
 
+/* The engine tells the other ranks; this call does not wait for that. */
 void rueda_fail(rueda_ctx *ctx, const char *why)
 {
     if (!atomic_load(&ctx->is_forked))
@@ -394,6 +401,7 @@ rueda_status rueda_fault(rueda_status status, const char *words)
     return status;
 }
 
+/* On the path of every operation: two loads, and no lock. */
 rueda_status rueda_ctx_check(const rueda_ctx *ctx)
 {
     rueda_status status = RUEDA_ERR_FORKED;
@@ -446,6 +454,7 @@ rueda_status rueda_alloc(rueda_ctx *ctx, size_t bytes, void **out)
     return rueda_fault(status, error.chars);
 }
 
+/* In the child of a fork the segment is the parent's, and so is the memory. */
 void rueda_free(rueda_ctx *ctx, void *ptr)
 {
     if (atomic_load(&ctx->is_forked))

@@ -1,5 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a context is made of; only for src/api. */
+/*
+ * What a context is made of; only for src/api.
+ *
+ * This folder holds the functions of rueda.h. A function here checks what one
+ * rank alone can check, makes an operation and hands it to the engine, which
+ * finds out the rest together with the other ranks:
+ *
+ *     rueda_init(), rueda_shutdown()          ctx.c
+ *     rueda_submit() and groups               check_submit.c, submit.c
+ *     rueda_start(), rueda_run() and on       check.c, coll.c
+ *     process sets, timeline, GPUs            sets.c, timeline.c, gpus.c
+ *     rueda_poll(), rueda_wait(), results     result.c
+ *
+ * Three headers are for others than programs: default.h and pickle.h for the
+ * modules of bindings, internal.h for the tools.
+ *
+ * Any thread may call, also several at once; rueda_shutdown() alone is the last
+ * call of its context. Each function that fails leaves a message for
+ * rueda_last_error() of its thread (rueda_fault()). Nothing here waits except
+ * functions that say so in rueda.h, and those refuse to be called in a callback
+ * (rueda_ctx_check_wait()).
+ */
 #ifndef RUEDA_API_CTX_H
 #define RUEDA_API_CTX_H
 
@@ -15,6 +36,8 @@
 /* For the sequences of objects (pickle.h). */
 #define RUEDA_PICKLE_COUNTERS 16384
 
+/* rueda_shutdown() ends the engine first, since its threads use all the rest.
+ */
 struct rueda_ctx {
     struct rueda_job *job;
     struct rueda_engine engine;
@@ -30,15 +53,17 @@ struct rueda_ctx {
     atomic_bool is_forked;    /* this is a child's copy: dead */
 };
 
-/* The ranks and their numbers, as the program sees them now (engine/terms.h).
- * Any thread; valid as long as the context. */
+/* The ranks and their numbers, as the program sees them now (engine/terms.h):
+ * these change only in rueda_step(). Any thread; valid as long as the context.
+ */
 static inline const struct rueda_formation *
 rueda_ctx_formation(const rueda_ctx *ctx)
 {
     return atomic_load_explicit(&ctx->engine.terms.seen, memory_order_acquire);
 }
 
-/* RUEDA_OK, or why nothing can start any more, as status and message. */
+/* RUEDA_OK, or why nothing can start any more, as status and message: the first
+ * failure of the engine, or a fork. */
 rueda_status rueda_ctx_check(const rueda_ctx *ctx);
 
 /* RUEDA_OK, or, in a callback, that this thread must not wait, as status and

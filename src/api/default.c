@@ -2,6 +2,16 @@
 /*
  * The default context that bindings share: opening it on a thread, entering and
  * leaving it, and shutting it down.
+ *
+ *                  begin()             open_it() is done
+ *     no context ----------> opening ---------------------> current
+ *         ^                     |                              |
+ *         +---------------------+------------------------------+
+ *             is_unwanted               rueda_default_close()
+ *
+ * Opening and closing take seconds and hold `change`; entering and leaving take
+ * two atomic operations and no lock, as they are part of every call of a
+ * binding.
  */
 #include "api/default.h"
 
@@ -90,7 +100,9 @@ static void let_go(struct opening *self)
     free(self);
 }
 
-/* On the opening's thread: asks a waiting caller to do it. */
+/* On the opening's thread: asks a waiting caller to do the exchange, since a
+ * binding may call its functions only on threads of its language. -1 if the
+ * caller has left. */
 static int pass_on(void *arg, void *bytes, size_t len)
 {
     struct opening *self = arg;
@@ -197,7 +209,9 @@ static struct opening *begin(const struct rueda_init_args *args)
     return self;
 }
 
-/* Under the lock. */
+/* Under the lock. Wait for a start, also one that another caller began, and
+ * meanwhile ask goes_on() and do the exchange if the start wants one. A caller
+ * that leaves does not end the start. */
 static rueda_status await(struct opening *self,
                           const struct rueda_init_args *args,
                           rueda_default_goes_on_fn goes_on, void *arg)
@@ -275,7 +289,8 @@ rueda_status rueda_default_open(const struct rueda_init_args *args,
 /* ---- Closing ---------------------------------------------------------- */
 
 /* Calls that wait in slices leave by themselves, the others when their
- * operation has ended, if need be by force. */
+ * operation has ended; after PATIENCE_NS all operations are ended, so that the
+ * wait is over in any case. */
 static void wait_until_all_left(rueda_ctx *ctx)
 {
     const int64_t patience_ns = rueda_clock_ns() + PATIENCE_NS;
@@ -310,8 +325,10 @@ void rueda_default_close(void)
 
 /* ---- Inside ----------------------------------------------------------- */
 
-/* Both orders of the two accesses matter, here and in close(): a call that is
- * counted too late has not seen the context. */
+/* A call counts itself first and looks for the context then; close() takes the
+ * context away first and looks at the count then. All four are sequentially
+ * consistent, so either the call finds no context, or close() sees that it is
+ * inside. */
 rueda_ctx *rueda_default_enter(void)
 {
     rueda_ctx *ctx;

@@ -6,7 +6,8 @@
 #include "api/ctx.h"
 #include "base/hash.h"
 
-/* Names that share a counter are counted together, on all ranks alike. */
+/* Names that share a counter are counted together, on all ranks alike, so the
+ * sequences still agree; a table that never grows needs no lock. */
 static atomic_uint_least64_t *counter_of(rueda_ctx *ctx,
                                          const struct rueda_object_id *id)
 {

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles: how an operation ended, and what came of it. */
+/*
+ * Handles: how an operation ended, and what came of it.
+ *
+ * A handle that is not waited for keeps its operation and the results. Waiting
+ * with success or failure ends it; a wait that is over before the operation
+ * leaves it as it was, and may be repeated.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -54,7 +60,8 @@ rueda_status rueda_poll(rueda_ctx *ctx, rueda_handle handle)
 
 /* ---- Words and results --------------------------------------------------- */
 
-/* Why it failed: what is known of it alone, or the failure that ended all. */
+/* Why it failed: what is known of it alone (a mismatch, a message that was too
+ * long), or the failure that ended all. */
 static const char *words_of(const rueda_ctx *ctx, struct rueda_op *op,
                             rueda_status status)
 {

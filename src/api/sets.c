@@ -71,7 +71,9 @@ static rueda_status refuse(const rueda_ctx *ctx, rueda_status status)
     return rueda_fault(status, error.chars);
 }
 
-/* Hand it over. Takes the list. what: a number that all ranks agree on. */
+/* Hand it over. Takes the list. what: a number that all ranks agree on if they
+ * mean the same change; it goes where tensors have their shape, so ranks that
+ * differ get the message of a mismatch. */
 static rueda_status change(rueda_ctx *ctx, int kind, int *ranks, int count,
                            uint64_t what, rueda_handle *out_handle)
 {

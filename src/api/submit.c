@@ -2,6 +2,15 @@
 /*
  * rueda_submit() and rueda_submit_group(): from the caller's arguments to
  * operations that the engine gets.
+ *
+ *     complete()      arguments of an older program get the newer fields
+ *     prepare()       check, take from the pool, fill in, mark, claim the name
+ *     number()        a number instead of a name; cannot be undone
+ *     engine          gets one operation, or a chain of them at once
+ *
+ * A failure undoes the steps before it, so a call either submits all or leaves
+ * nothing. Only a number cannot be given back: the other ranks count too. So it
+ * is drawn last.
  */
 #include "api/submit.h"
 
@@ -110,6 +119,8 @@ complete(const struct rueda_submit_args *args, struct rueda_submit_args *room)
     return room;
 }
 
+/* Do ranks find each other's part of it by name or number? Messages have a peer
+ * and a tag for that, and a join has a name that is the same for all. */
 static bool is_matched(int kind)
 {
     return kind != RUEDA_SEND && kind != RUEDA_RECV && kind != RUEDA_JOIN;
@@ -354,7 +365,8 @@ static bool is_same_stream(const struct rueda_submit_args *one,
            one->stream == other->stream;
 }
 
-/* All of them as a chain, or none. */
+/* All of them as a chain, or none. Operations of one stream share the mark that
+ * the first of them has made: all are handed over at the same point of it. */
 static rueda_status chain(rueda_ctx *ctx, const struct rueda_submit_args *args,
                           int count, struct rueda_op **out_first)
 {
@@ -430,6 +442,8 @@ static void push_all(rueda_ctx *ctx, struct rueda_op *first,
     rueda_engine_submit_chain(&ctx->engine, first);
 }
 
+/* Several at once that are no group: they are pushed together, which wakes the
+ * engine once, and each is negotiated by itself. */
 rueda_status rueda_submit_all(rueda_ctx *ctx,
                               const struct rueda_submit_args *args, int count,
                               rueda_handle *out_handles)
@@ -442,8 +456,9 @@ rueda_status rueda_submit_all(rueda_ctx *ctx,
     return status;
 }
 
-/* One member's share of its group's number, which depends on all members in any
- * order. */
+/* One member's share of its group's number, which is the sum: so it is the same
+ * on all ranks, in whatever order they list the members. Numbers count from 1
+ * here, since 0 would mix to 0. */
 static uint64_t share_of(const struct rueda_ticket *ticket)
 {
     return rueda_hash_mix(ticket->request.name != NULL

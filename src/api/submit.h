@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations by name on their way to the engine; only for src/api. */
+/*
+ * Operations by name on their way to the engine; only for src/api and for the
+ * simulated ranks of src/predict. Any thread; nothing blocks.
+ *
+ * The steps in their order: take, set_name, claim, then push to the engine, or
+ * drop at any point before that.
+ */
 #ifndef RUEDA_API_SUBMIT_H
 #define RUEDA_API_SUBMIT_H
 

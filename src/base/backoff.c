@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/backoff.h"
 
+/* A turn for which the caller has not read the clock spins, so a wait may spin
+ * up to RUEDA_SPIN_TURNS - 1 turns longer than spin_ns. */
 rueda_backoff_step rueda_backoff_next(struct rueda_backoff *backoff,
                                       int64_t now_ns)
 {

@@ -2,6 +2,13 @@
 /*
  * How to wait: spin briefly, then give up the core again and again, then sleep.
  * Pure arithmetic; the caller does what next() says and passes the time in.
+ *
+ *     since the wait began   0          spin_ns        spin_ns + yield_ns
+ *                            |--- SPIN ----|------ YIELD ------|--- SLEEP ...
+ *
+ * Spinning hears of an answer within nanoseconds, yielding lets the ranks run
+ * that share the core, sleeping costs nothing but the time to wake.
+ * engine/policy.h chooses both times. A struct belongs to one waiting thread.
  */
 #ifndef RUEDA_BASE_BACKOFF_H
 #define RUEDA_BASE_BACKOFF_H
@@ -15,9 +22,12 @@ typedef enum rueda_backoff_step {
 } rueda_backoff_step;
 
 struct rueda_backoff {
+    /* Both may be 0, which leaves the step out. */
     int64_t spin_ns;
     int64_t yield_ns;
     int64_t since_ns; /* when the current wait began; 0: not yet known */
+    /* How many have spun. At a multiple of RUEDA_SPIN_TURNS the next one wants
+     * the time. */
     unsigned turns;
 };
 

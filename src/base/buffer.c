@@ -6,6 +6,8 @@
 
 #define FIRST_ROOM ((size_t)4096)
 
+/* What was taken from the front is free again before the buffer grows. Where
+ * realloc() fails the bytes are still there, and valid. */
 unsigned char *rueda_buffer_reserve(struct rueda_buffer *buffer, size_t len)
 {
     const size_t needed = rueda_buffer_len(buffer) + len;
@@ -49,6 +51,7 @@ bool rueda_buffer_add(struct rueda_buffer *buffer, const void *bytes,
     return true;
 }
 
+/* Empty, it begins at 0 again, which costs no memmove() later. */
 void rueda_buffer_drop(struct rueda_buffer *buffer, size_t len)
 {
     buffer->at += len;

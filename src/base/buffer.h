@@ -2,6 +2,13 @@
 /*
  * Bytes that are added at the end and taken from the beginning. All zero is an
  * empty one. Pure; one thread at a time.
+ *
+ *     bytes   | taken | there ........... | free |
+ *             0       at                 end   room
+ *
+ * Adding may move the bytes to the beginning, or into larger memory, so
+ * pointers into the buffer hold only until the next reserve or add. The memory
+ * grows by doubling, and shrinks only by rueda_buffer_fini().
  */
 #ifndef RUEDA_BASE_BUFFER_H
 #define RUEDA_BASE_BUFFER_H
@@ -36,9 +43,10 @@ void rueda_buffer_added(struct rueda_buffer *buffer, size_t len);
 bool rueda_buffer_add(struct rueda_buffer *buffer, const void *bytes,
                       size_t len);
 
-/* Remove this many from the front. */
+/* Remove this many from the front, of those that are there. */
 void rueda_buffer_drop(struct rueda_buffer *buffer, size_t len);
 
+/* Free the bytes; the buffer is empty, and may be used again. */
 void rueda_buffer_fini(struct rueda_buffer *buffer);
 
 #endif /* RUEDA_BASE_BUFFER_H */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole numbers as bytes on a wire: little-endian, at any address. */
+/*
+ * Whole numbers as bytes on a wire: little-endian, at any address. memcpy() is
+ * how C reads a number where it is not aligned; compilers make one load of it.
+ * The caller has checked that the bytes are there.
+ */
 #ifndef RUEDA_BASE_BYTES_H
 #define RUEDA_BASE_BYTES_H
 

@@ -2,6 +2,12 @@
 /*
  * The table of settings, and parsing their values. The only file that reads the
  * environment.
+ *
+ * A value is found in three places, the first of which decides: the variable of
+ * its own name, Horovod's variable (horovod.c), the default in the table.
+ * Defaults are text and are parsed like all others, so the table and
+ * docs/config.md cannot differ from what happens. A value that cannot be parsed
+ * is an error and not the default: a mistyped limit must not be no limit.
  */
 #include "base/config.h"
 
@@ -20,6 +26,7 @@
 /* Only sleeping ranks notice deaths, so no rank may wait awake for long. */
 #define MOST_MICROS 250000
 
+/* Empty is how the table writes "not set". */
 static bool parse_rank(const char *value, void *out)
 {
     if (value[0] != '\0')
@@ -74,6 +81,8 @@ static bool parse_host_timeout(const char *value, void *out)
            *(int64_t *)out <= MOST_SILENCE_MS;
 }
 
+/* A digit first: strtoull() would take blanks, and a minus for a very large
+ * number. */
 bool rueda_parse_size(const char *value, void *out_size)
 {
     static const char units[] = "kmgt";
@@ -113,6 +122,8 @@ static bool parse_ring(const char *value, void *out)
            *bytes <= ((size_t)1 << 28) && (*bytes & (*bytes - 1)) == 0;
 }
 
+/* False: it does not fit with its zero. A name that was cut would be that of
+ * another file, or job. */
 static bool copy_text(const char *value, char *out, size_t bytes)
 {
     if (strlen(value) >= bytes)
@@ -154,6 +165,7 @@ static bool parse_log_level(const char *value, void *out)
     return false;
 }
 
+/* Only 0 and 1: whether "no" or "false" is meant is not guessed. */
 static bool parse_flag(const char *value, void *out)
 {
     *(bool *)out = strcmp(value, "1") == 0;
@@ -189,6 +201,7 @@ static bool parse_keeper(const char *value, void *out)
     return is_launcher || strcmp(value, "rank0") == 0;
 }
 
+/* In the order of the enum. */
 static bool parse_transport(const char *value, void *out)
 {
     static const char *const names[] = {"auto", "shm", "loop", "tcp",
@@ -257,8 +270,11 @@ static bool parse_check(const char *value, void *out)
            rueda_parse_int(value + sizeof(every) - 1, steps) && *steps >= 1;
 }
 
+/* The field that a row fills in. */
 #define AT(field) offsetof(struct rueda_config, field)
 
+/* A row: name, default, what `rueda info --config` says of it, field, parser.
+ * To add one, and for what else that takes, see CONTRIBUTING.md. */
 static const struct rueda_setting settings[] = {
     {"RUEDA_RANK", "", "number of this rank, from 0", AT(rank), parse_rank},
     {"RUEDA_SIZE", "", "the number of ranks", AT(size), parse_rank},
@@ -412,6 +428,7 @@ const struct rueda_setting *rueda_settings(size_t *out_count)
     return settings;
 }
 
+/* Launchers and scripts export empty variables for what they do not know. */
 const char *rueda_environment(const char *name)
 {
     const char *value = getenv(name);
@@ -446,6 +463,8 @@ const char *rueda_setting_value(const struct rueda_setting *setting)
     return value != NULL ? value : setting->fallback;
 }
 
+/* Horovod's value may have a form of its own, such as a flag that is any
+ * number. */
 static bool parse(const struct rueda_setting *setting, const char *value,
                   void *out)
 {
@@ -469,7 +488,9 @@ static bool is_stall_by_horovod(void)
     return is_one;
 }
 
-/* What one setting means for another. */
+/* What one setting means for another, when all have been parsed: a stall that
+ * no rank checks for neither warns nor ends the job, and a job that has
+ * Horovod's variables for stalls ends only where they say so. */
 static void settle(struct rueda_config *config)
 {
     if (!config->stall_check) {
@@ -492,6 +513,7 @@ static void settle(struct rueda_config *config)
         config->stall_end_ms = 0;
 }
 
+/* The first row that fails decides, so the message names one variable. */
 rueda_status rueda_config_load(struct rueda_config *config,
                                struct rueda_text *error)
 {

@@ -116,18 +116,23 @@ struct rueda_config {
     char process_sets[RUEDA_PATH_BYTES];
 };
 
+/* A row of the table. parse writes a value of the field's own type to out,
+ * which the compiler cannot check; or it returns false, and the field is
+ * undefined. */
 struct rueda_setting {
     const char *name;
     const char *fallback; /* its default, as one would write it */
     const char *help;
     size_t offset; /* in struct rueda_config */
+    /* Without side effects: value may be borrowed from the environment. */
     bool (*parse)(const char *value, void *out);
 };
 
-/* The table, for tools. */
+/* The table, for tools: in the order of docs/config.md. Static memory. */
 const struct rueda_setting *rueda_settings(size_t *out_count);
 
-/* What the environment says for a setting, or its default. */
+/* What the environment says for a setting, or its default. Not parsed: it may
+ * be what rueda_config_load() rejects. Valid until the environment changes. */
 const char *rueda_setting_value(const struct rueda_setting *setting);
 
 /* The variable that says it: its own name, Horovod's if only that is set. */

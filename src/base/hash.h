@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A number that stands for some bytes; the same on every machine. Not for bytes
- * that an attacker chooses. */
+/*
+ * A number that stands for some bytes; the same on every machine, as ranks
+ * compare it. Not for bytes that an attacker chooses: with the constants known
+ * it is easy to make two texts of one number.
+ */
 #ifndef RUEDA_BASE_HASH_H
 #define RUEDA_BASE_HASH_H
 
@@ -29,6 +32,9 @@ static inline uint64_t rueda_hash_fold(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* wyhash's way through the bytes: 16 at a time, then the last 16 or what there
+ * is, which may overlap. The length is part of the result, so that zeros at the
+ * end count. */
 static inline uint64_t rueda_hash(const void *bytes, size_t len, uint64_t seed)
 {
     const uint64_t first = 0xa0761d6478bd642fu;

@@ -2,6 +2,13 @@
 /*
  * Horovod's variables: those that stand for a setting of ours, and those
  * without effect, which rank 0 logs once.
+ *
+ *     aliases     RUEDA_LOG_LEVEL  <-  HOROVOD_LOG_LEVEL, by its own rules
+ *     variables   no effect here; each with the reason, which is logged
+ *     choices     no effect either; a value that cannot be is rejected
+ *
+ * A job script that was written for Horovod thus runs unchanged, and its user
+ * learns what does nothing any more.
  */
 #define RUEDA_LOG_TAG "base"
 
@@ -59,6 +66,8 @@ static bool parse_stages(const char *value, void *out)
     return true;
 }
 
+/* A parser of its own where Horovod reads the value in another way than we do;
+ * NULL where both agree, such as for a number of seconds. */
 static const struct rueda_horovod_alias aliases[] = {
     {"RUEDA_START_TIMEOUT", "HOROVOD_GLOO_TIMEOUT_SECONDS", NULL},
     {"RUEDA_LOG_LEVEL", "HOROVOD_LOG_LEVEL", parse_log_level},
@@ -96,6 +105,7 @@ const struct rueda_horovod_alias *rueda_horovod_alias(const char *setting)
 /* Values that make no difference here, whatever they are. */
 #define ANY NULL
 
+/* A row: name, reason, the values that are no news (horovod.h). */
 static const struct rueda_horovod_variable variables[] = {
     {"HOROVOD_CYCLE_TIME", NO_CYCLES, "0"},
     {"HOROVOD_AUTOTUNE", NO_AUTO, "0"},

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The log: one line an event, written by one call, so that lines of threads and
+ * of ranks that share standard error stay whole. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -9,8 +11,10 @@
 
 atomic_int rueda_log_level_now = RUEDA_LOG_WARN;
 
+/* Read without a lock: they change only while no other thread logs (log.h). */
 static rueda_log_sink current_sink;
 static void *sink_arg;
+/* Of the thread, as the ranks of a process may be its threads. */
 static _Thread_local int thread_rank = -1;
 
 void rueda_log_set_level(rueda_log_level level)
@@ -61,6 +65,8 @@ static char *write_line(char *room, size_t bytes, size_t used,
     return line;
 }
 
+/* The line is made on the stack, so that the log works where memory is short;
+ * only a line that is longer than that takes some. */
 void rueda_log(rueda_log_level level, const char *tag, const char *format, ...)
 {
     char room[1024];

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+/* Longer words are not taken for typing errors; the limit bounds the table. */
 #define LETTERS 40
 
 static int least(int a, int b)
@@ -11,7 +12,9 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* cost[i][j]: how far the first i letters of a are from the first j of b. */
+/* The distance of Damerau and Levenshtein, with swaps of neighbours only.
+ * cost[i][j]: how far the first i letters of a are from the first j of b. The
+ * table is on the stack, as nothing calls this but messages of failures. */
 int rueda_near_distance(const char *a, const char *b)
 {
     const int len_a = (int)strnlen(a, LETTERS + 1);
@@ -69,6 +72,7 @@ void rueda_near_suggest(const char *word, const char *const *known,
         rueda_text_add(words, "; did you mean '%s'?", near);
 }
 
+/* Where no word is near all of them are named: lists are short. */
 int rueda_near_find(const char *what, const char *word,
                     const char *const *known, struct rueda_text *words)
 {

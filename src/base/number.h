@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole numbers as text: decimal digits and nothing else. Pure; any thread. */
+/* Whole numbers as text: decimal digits and nothing else, no sign, no blank, no
+ * locale. Pure; any thread. */
 #ifndef RUEDA_BASE_NUMBER_H
 #define RUEDA_BASE_NUMBER_H
 

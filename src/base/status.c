@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lists of the public header as words, and its version. Every function
+ * answers for any number: programs pass on what a newer library may have
+ * returned.
+ */
 #include <rueda/rueda.h>
 
 #include "base/dtype.h"
@@ -98,7 +103,8 @@ const char *rueda_kind_str(rueda_kind kind)
     case RUEDA_RECV:
         return "recv";
     }
-    /* Those of op/request.h. */
+    /* Those of op/request.h, which this folder may not include. Messages about
+     * a change of process sets name them. */
     if ((int)kind == RUEDA_RECV + 1)
         return "process set add";
     if ((int)kind == RUEDA_RECV + 2)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The function that finds an error is the first to write, and knows most about
+ * it. What its callers set on the way up says less, and is dropped. */
 void rueda_text_set(struct rueda_text *text, const char *format, ...)
 {
     va_list args;
@@ -16,6 +18,7 @@ void rueda_text_set(struct rueda_text *text, const char *format, ...)
     va_end(args);
 }
 
+/* What does not fit is cut; the text always ends with a zero. */
 void rueda_text_add(struct rueda_text *text, const char *format, ...)
 {
     size_t used = strlen(text->chars);

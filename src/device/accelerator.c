@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opening the accelerator of a rank when its first tensor comes, and waiting
+ * for its work at the end. No file above this one knows which kind it is. */
 #include "device/accelerator.h"
 
 #include "device/cuda/cuda.h"
 #include "os/clock.h"
 
+/* A GPU that does not end its work in this time has failed, and its work would
+ * never end. */
 #define SETTLE_NS ((int64_t)2000000000)
 
 void rueda_accelerator_init(struct rueda_accelerator *self,
@@ -24,7 +28,8 @@ void rueda_accelerator_fini(struct rueda_accelerator *self)
     pthread_mutex_destroy(&self->lock);
 }
 
-/* Under the lock. */
+/* Under the lock. The number is written before the device is shown, so a thread
+ * that sees the device sees its number. */
 static rueda_status open_it(struct rueda_accelerator *self, int number,
                             struct rueda_text *error)
 {
@@ -40,6 +45,7 @@ static rueda_status open_it(struct rueda_accelerator *self, int number,
     return RUEDA_OK;
 }
 
+/* On the path of every tensor on a GPU: without the lock once it is open. */
 rueda_status rueda_accelerator_need(struct rueda_accelerator *self, int number,
                                     const struct rueda_device **out,
                                     struct rueda_text *error)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of GPUs by NVML, under one lock: the driver may take its time for an
+ * answer, and people ask, not the path of a tensor. */
 #include "device/gauge.h"
 
 void rueda_gauge_init(struct rueda_gauge *gauge)

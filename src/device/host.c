@@ -2,6 +2,13 @@
 /*
  * The choice of kernels, and what all of them have in common: the split of a
  * reduction into passes and tiles.
+ *
+ *     sources   0 ... 7 | 8 ... 15 | ...      up to SOURCES_A_PASS in a pass
+ *     numbers   | tile | tile | ... | rest |
+ *
+ * One tile of all sources after another: what passes leave in `acc` then stays
+ * in the first cache. The rest, less than a block of the kernels, is copied to
+ * memory that holds a whole one, so that kernels know nothing of rests.
  */
 #include "device/host.h"
 
@@ -116,6 +123,8 @@ static bool is_half(rueda_dtype dtype)
     return dtype == RUEDA_FLOAT16 || dtype == RUEDA_BFLOAT16;
 }
 
+/* memcpy() must not get one address twice, and NULL only where there are no
+ * bytes. */
 static void copy(void *dst, const void *src, size_t bytes)
 {
     if (dst != src && bytes > 0)

@@ -11,6 +11,8 @@
 
 #define LINE_BYTES ((size_t)64)
 
+/* A whole line more than needed, so that no bytes have an address too, which is
+ * not NULL. */
 static void *host_alloc(const struct rueda_device *device, size_t bytes)
 {
     (void)device;

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies past the caches. A plain store first fetches its line from memory and
+ * leaves it in a cache; a streaming store does neither, which pays where the
+ * writer does not read the bytes again. Whole lines only: what is before the
+ * first of dst and after the last is copied as usual.
+ */
 #include <string.h>
 
 #include "device/host.h"

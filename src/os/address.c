@@ -63,6 +63,7 @@ struct network {
     int bits;
 };
 
+/* Bit by bit: lists are short, and read when a job starts. */
 static bool is_within(const struct address_number *number,
                       const struct network *network)
 {

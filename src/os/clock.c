@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Clocks, and giving the core away. All times of the library are
+ * CLOCK_MONOTONIC in nanoseconds, except what people read: that is the time
+ * since 1970. */
 #include "os/clock.h"
 
 #include <sched.h>

@@ -26,6 +26,7 @@
 /* How long a refusal is not believed. */
 #define DOUBT_NS RUEDA_S(1)
 
+/* Without overflow: INT64_MAX is "never". */
 static int64_t later_by(int64_t now_ns, int64_t ns)
 {
     return ns < INT64_MAX - now_ns ? now_ns + ns : INT64_MAX;
@@ -135,6 +136,8 @@ void rueda_dial_fail(struct rueda_dial *dial, int cause, const char *why,
         dial->stage = RUEDA_DIAL_GIVEN_UP;
 }
 
+/* The attempt has its own deadline, due_ns. Where even the socket cannot be
+ * made, the way has failed at once. */
 static void set_out(struct rueda_dial *dial, int64_t now_ns)
 {
     const struct rueda_address *address = address_of(dial);
@@ -155,7 +158,8 @@ static void set_out(struct rueda_dial *dial, int64_t now_ns)
     dial->due_ns = now_ns + RUEDA_DIAL_NS;
 }
 
-/* False: it takes longer. */
+/* What became of an attempt. A Unix socket is connected when connect() returns.
+ * False: it takes longer. */
 static bool has_connected(struct rueda_dial *dial, int64_t now_ns)
 {
     rueda_status status =

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Doorbells, deaths and pollers: thin skins over eventfd, pidfd and epoll.
+ *
+ * All three are descriptors, so one epoll_wait() sleeps on everything that can
+ * wake a rank: other ranks of the host, deaths, sockets. None of them blocks
+ * but rueda_poller_wait().
+ */
 #include "os/event.h"
 
 #include <errno.h>
@@ -30,6 +37,8 @@ void rueda_doorbell_ring(int fd)
         return;
 }
 
+/* Before looking for what there is to do, not after: a ring that comes in
+ * between is then still there at the next sleep. */
 void rueda_doorbell_clear(int fd)
 {
     uint64_t rings;
@@ -38,6 +47,7 @@ void rueda_doorbell_clear(int fd)
         return;
 }
 
+/* By the number of the call: older C libraries have no function for it. */
 rueda_status rueda_death_open_self(int *out_fd)
 {
     int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -102,6 +112,8 @@ void rueda_poller_write(int poller, int fd, uint32_t number, bool is_wanted)
     epoll_ctl(poller, EPOLL_CTL_MOD, fd, &event);
 }
 
+/* The time is rounded up: a wait of less than a millisecond would else be none,
+ * and its caller would spin until the time has come. */
 int rueda_poller_wait(int poller, int64_t timeout_ns, uint32_t *out_numbers,
                       int room)
 {

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sockets that were made by others: MSG_DONTWAIT in each call, instead of
+ * O_NONBLOCK, which would also hold for the other processes that have the
+ * socket.
+ */
 #include "os/inherited.h"
 
 #include <sys/socket.h>

@@ -58,6 +58,8 @@ static bool address_of(const struct ifaddrs *interface,
     return true;
 }
 
+/* Two passes, so that addresses of IPv4 come first whatever the order of the
+ * interfaces: not every host that has one of IPv6 has a route for it. */
 int rueda_address_own(const char *allowed, struct rueda_address *out, int room)
 {
     struct ifaddrs *list;
@@ -143,6 +145,7 @@ static bool address_towards(const struct rueda_address *to,
     return is_good;
 }
 
+/* The interface that has the source address which the system would choose. */
 bool rueda_interface_towards(const struct rueda_address *to, char *out,
                              size_t bytes)
 {

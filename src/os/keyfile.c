@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading and writing a secret by one descriptor: what is checked (fstat) and
+ * what is read are then the same file, whatever happens to its name meanwhile.
+ */
 #include "os/keyfile.h"
 
 #include <errno.h>
@@ -8,6 +12,8 @@
 
 #include "os/close.h"
 
+/* By pread(), since the position of an inherited descriptor is shared with
+ * other processes that read the same key. */
 static rueda_status read_up_to(int fd, unsigned char *buf, size_t room,
                                size_t *out_bytes)
 {

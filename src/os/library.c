@@ -25,6 +25,8 @@ bool rueda_library_has_symbol(const char *name)
 }
 
 /* Not 0 ends the walk. */
+/* For dl_iterate_phdr(), which also visits libraries that were loaded with
+ * RTLD_LOCAL. */
 static int begins_so(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
     const char *beginning = arg;
@@ -115,6 +117,7 @@ static void find_own(struct own_file *own)
     own->path[length > 0 ? length : 0] = '\0';
 }
 
+/* path is cut at each slash on the way up. */
 static void *open_above(char *path, const char *folder, const char *name,
                         char *out_path, size_t path_bytes)
 {

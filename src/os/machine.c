@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cores, caches and quotas, from sched_getaffinity(), /sys and /proc. What
+ * cannot be read has a usual value and is not an error: it decides how fast
+ * something is, and not whether it works.
+ */
 #include "os/machine.h"
 
 #include <sched.h>
@@ -6,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where the system does not tell, one CPU: nothing is then spread over more
+ * than there may be. */
 void rueda_machine_cpus(struct rueda_cpus *out)
 {
     memset(out, 0, sizeof(*out));

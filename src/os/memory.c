@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memfds, mappings, and how much memory the machine and the cgroups have left.
+ *
+ * Mappings are sparse (MAP_NORESERVE): a segment has far more addresses than
+ * any job touches, and a page takes memory when it is first written to. So the
+ * limit that counts is what may still be touched, and rueda_memory_available()
+ * says that.
  */
 #include "os/memory.h"
 
@@ -14,6 +19,8 @@
 
 #define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
+/* Sealed before any other process gets it: a file that shrinks under a mapping
+ * would kill its readers by SIGBUS. */
 rueda_status rueda_memfd_create(const char *name, size_t bytes, int *out_fd)
 {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -192,6 +199,8 @@ static size_t least_of_cgroups(char *path, size_t prefix)
     }
 }
 
+/* Each line of /proc/self/cgroup is "number:controllers:path": of v1 the line
+ * of the controller "memory" counts, of v2 the one without controllers. */
 size_t rueda_memory_available(void)
 {
     size_t least = rueda_memory_of_machine("/proc/meminfo");

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The identity of this process and its host, fork hooks, and parents. */
+/*
+ * The identity of this process and its host, fork hooks, and parents.
+ *
+ * fork() in a program with threads leaves a child that has one thread and a
+ * copy of everything, locks that other threads held included. Hooks mark what
+ * must not be used there:
+ *
+ *     before_fork()   takes the lock of the list
+ *       fork()
+ *     after_fork_in_parent()    releases it
+ *     after_fork_in_child()     calls all hooks, empties the list, releases it
+ */
 #include "os/process.h"
 
 #include <fcntl.h>
@@ -226,6 +237,8 @@ bool rueda_fork_hook_remove(struct rueda_fork_hook *hook)
     return is_found;
 }
 
+/* The mutex is made again instead of unlocked: the thread that held it does not
+ * exist here, and POSIX lets no other one unlock it. */
 static void free_in_child(struct rueda_fork_hook *hook)
 {
     struct rueda_fork_lock *lock =

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SIGTERM as a doorbell. The handler runs at any point of the program, so it
+ * calls nothing but what signal-safety(7) allows: getpid(), write(), signal(),
+ * raise().
+ *
+ *     first SIGTERM               rings the bell; the process goes on
+ *     a second one                ends the process, as without a handler
+ *     one that `ender` sends      ends it too: the agent means it
+ *     one in a child after fork   ends the child
+ */
 #include "os/sigterm.h"
 
 #include <errno.h>

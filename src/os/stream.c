@@ -13,6 +13,9 @@
 
 #include "os/clock.h"
 
+/* EINTR counts as "try later", like EAGAIN: callers come back anyway. A
+ * connection that was given up before accept() (ECONNABORTED) is not a failure
+ * of the listener. */
 rueda_status rueda_stream_status(void)
 {
     switch (errno) {

@@ -176,6 +176,8 @@ void rueda_socket_hurry(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
+/* The first question after this many seconds without a byte, and each further
+ * one as long after it. */
 static void ask_each(int fd, int seconds, int questions)
 {
     int on = 1;
@@ -205,6 +207,8 @@ void rueda_socket_limit_silence(int fd, int limit_ms)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof(limit));
 }
 
+/* What Linux tells of a connection (tcp(7)); fields that an older kernel does
+ * not have stay 0. */
 static bool inspect(int fd, struct tcp_info *out)
 {
     socklen_t len = sizeof(*out);
@@ -292,6 +296,8 @@ static bool has_met_itself(int fd, const struct rueda_address *peer)
            len == peer->len && memcmp(own.bytes, peer->bytes, len) == 0;
 }
 
+/* SO_ERROR is also 0 while the connection is still being made; only the address
+ * of the other end shows that there is one. */
 rueda_status rueda_socket_connected(int fd)
 {
     struct rueda_address peer = {.len = sizeof(peer.bytes)};

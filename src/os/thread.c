@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads, and what the system knows of them.
+ *
+ * Our threads block all signals, so that the system delivers each signal to a
+ * thread of the program, as its handlers expect.
+ */
 #include "os/thread.h"
 
 #include <errno.h>
@@ -45,6 +51,7 @@ int rueda_thread_id(void)
     return (int)syscall(SYS_gettid);
 }
 
+/* Signal 0 is not sent, only checked. */
 bool rueda_thread_is_alive(int id)
 {
     return syscall(SYS_tgkill, getpid(), id, 0) == 0 || errno != ESRCH;

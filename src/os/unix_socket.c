@@ -16,6 +16,8 @@
 #include "os/close.h"
 #include "os/stream.h"
 
+/* An abstract name begins with a zero byte and ends where its length says: a
+ * zero at its end would be part of it. */
 static socklen_t abstract_address(const char *name, struct sockaddr_un *out)
 {
     size_t len = strnlen(name, sizeof(out->sun_path) - 1);
@@ -130,6 +132,9 @@ rueda_status rueda_unix_send_fds(int fd, const int *fds, int count)
     return RUEDA_OK;
 }
 
+/* Descriptors arrive with the byte and are ours from then on, wanted or not:
+ * those that are not expected are closed, or a stranger could use up all that
+ * we may have. */
 rueda_status rueda_unix_recv_fds(int fd, int *out_fds, int count)
 {
     size_t bytes = (size_t)count * sizeof(int);

@@ -3,7 +3,10 @@
 
 #include <math.h>
 
-/* Of this many parties with links of this kind. */
+/* The bound of this many parties with links of this kind; 0 for fewer than two.
+ * Walks back from the last gradient: `rest` is the time that this gradient and
+ * all later ones take on the wire, so the step cannot end before ready + rest.
+ */
 static double of_parties(const struct rueda_model *model, double compute_ns,
                          double wire_bytes, int parties,
                          const struct rueda_sim_wire *wire)
@@ -25,6 +28,8 @@ static double of_parties(const struct rueda_model *model, double compute_ns,
     return most + latency_ns;
 }
 
+/* A rack's spine counts as one link as fast as all uplinks of the rack divided
+ * by the oversubscription. */
 double rueda_bound_ns(const struct rueda_model *model,
                       const struct rueda_sim_net *net, double compute_ns,
                       double wire_bytes)

@@ -59,7 +59,8 @@ static bool is_control(char c)
     return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* Cut a line in words. */
+/* Cut a line in words of this reader. Words are copied: the text may be a file
+ * of any user, and what is too long or not printable is refused here, once. */
 static rueda_status cut(struct model_reader *reader, const char *line,
                         size_t length)
 {
@@ -146,6 +147,7 @@ static bool shape(const char *word, size_t *out)
 
 /* ---- Lines ------------------------------------------------------------ */
 
+/* Room for one more gradient. */
 static rueda_status grow(struct model_reader *reader)
 {
     struct rueda_model_gradient *gradients;
@@ -223,7 +225,9 @@ static rueda_status read_line(struct model_reader *reader)
     return RUEDA_OK;
 }
 
-/* When the backward pass has which gradient. */
+/* When the backward pass has which gradient: its share of the backward time has
+ * passed for it and all before it. fmin() takes away what rounding adds to 1.
+ */
 static void set_ready(struct rueda_model *model)
 {
     double all = 0.0;

@@ -40,6 +40,8 @@ void rueda_training_default(struct rueda_training *training,
 
 /* ---- Life ------------------------------------------------------------- */
 
+/* Room for the largest gradient: all gradients of all ranks are at the same
+ * addresses, as no byte of them is ever touched. */
 static size_t most_elements(const struct rueda_model *model)
 {
     size_t most = 1;
@@ -50,6 +52,7 @@ static size_t most_elements(const struct rueda_model *model)
     return most;
 }
 
+/* Ranks fill one host after another, as ruedarun places them. */
 static rueda_status place_ranks(struct training_run *run)
 {
     const struct rueda_sim_net *net = &run->training->net;
@@ -87,6 +90,7 @@ static rueda_status open_segments(struct training_run *run,
     return RUEDA_OK;
 }
 
+/* After any part of open_run(): what was not made is NULL. */
 static void close_run(struct training_run *run)
 {
     for (int i = 0; i < run->size && run->ranks != NULL; i++)
@@ -142,6 +146,8 @@ static rueda_status open_run(struct training_run *run, struct rueda_text *error)
 
 /* ---- Faults ----------------------------------------------------------- */
 
+/* The same faults are tried with each number of ranks, so some of them are of
+ * ranks or hosts that a smaller part of the cluster does not have. */
 static bool is_there(const struct training_run *run,
                      const struct rueda_sim_fault *fault)
 {
@@ -170,12 +176,15 @@ static rueda_status add_faults(struct training_run *run,
 
 /* ---- The run ---------------------------------------------------------- */
 
+/* Of an element between hosts, where compression halves what is sent. */
 static size_t wire_bytes(const struct rueda_training *training)
 {
     return training->compression == RUEDA_COMPRESS_NONE ? sizeof(float) : 2;
 }
 
-/* A step of all is over when the last rank has ended it. */
+/* A step of all is over when the last rank has ended it. The first step
+ * negotiates the names and is not in the mean. A rank that died (CLOSED) is not
+ * counted as failed; those that ended because of it are. */
 static void sum_up(const struct training_run *run,
                    struct rueda_training_result *out)
 {

@@ -5,6 +5,16 @@
  * transport/sim: negotiation, fusion, choice of algorithm, the algorithms. The
  * gradients are phantoms: lengths without bytes.
  *
+ *     model.c          a network to train: gradients, when each is ready
+ *     training.c       a run: network, ranks, faults, sums of what came out
+ *     training_rank.c  one rank's loop of steps, over the engine's lanes
+ *     bound.c          the time that no library could go below
+ *     models/          the built-in networks, as text
+ *
+ * So a prediction changes when the library does: there is no second model of it
+ * that could fall behind. docs/scaling.md says what the simulator leaves out,
+ * and compares its predictions with measurements.
+ *
  * A run takes one thread, and several may run at once in threads of their own.
  */
 #ifndef RUEDA_PREDICT_TRAINING_H
@@ -51,7 +61,8 @@ struct rueda_training_result {
     uint64_t events;
 };
 
-/* A step's settings as the library has them, for this model. */
+/* A step's settings as the library has them, for this model on this network.
+ * Borrows the model; everything else is copied. */
 void rueda_training_default(struct rueda_training *training,
                             const struct rueda_model *model,
                             const struct rueda_sim_net *net);

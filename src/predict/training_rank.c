@@ -23,7 +23,8 @@ static const struct rueda_model *model_of(const struct training_run *run)
     return run->training->model;
 }
 
-/* Whatever the order of events, a rank's step has the same time. */
+/* Whatever the order of events, a rank's step has the same time: it is drawn
+ * from seed, rank and step, and not from a common row of random numbers. */
 static double compute_time(const struct training_run *run, int index, int step)
 {
     const struct rueda_training *training = run->training;
@@ -40,6 +41,7 @@ static double compute_time(const struct training_run *run, int index, int step)
     return ns;
 }
 
+/* When the step before it has ended: an optimizer takes no time here. */
 static void begin_step(struct training_run *run, int index)
 {
     struct training_rank *rank = &run->ranks[index];
@@ -96,7 +98,8 @@ static rueda_status submit(struct training_run *run, int index, int which)
     return RUEDA_OK;
 }
 
-/* All that the backward pass has made by now; when it makes the next one. */
+/* Submit all that the backward pass has made by now, and ask for a turn when it
+ * makes the next one, or ends. */
 static rueda_status submit_ready(struct training_run *run, int index)
 {
     struct training_rank *rank = &run->ranks[index];
@@ -131,6 +134,7 @@ static void drop(struct rueda_ticket *ticket)
     ticket->op.has_own = false;
 }
 
+/* What the engine's thread would deliver. The first failure ends the rank. */
 static rueda_status take_ended(struct training_run *run, int index)
 {
     struct training_rank *rank = &run->ranks[index];
@@ -165,6 +169,8 @@ static void end_step(struct training_run *run, int index)
         begin_step(run, index);
 }
 
+/* A turn goes on while anything moves, as nothing else would give this rank
+ * another one at the same virtual time. */
 rueda_status rueda_training_rank_turn(void *arg, int index)
 {
     struct training_run *run = arg;
@@ -215,7 +221,9 @@ void rueda_training_rank_finish(void *arg, int index, rueda_status status)
 
 /* ---- Life ------------------------------------------------------------- */
 
-/* As a rank's formation is, but for the simulator's messages. */
+/* As a rank's formation is, but for the simulator's messages: members of one
+ * host know each other's places, and the mesh connects through the simulator.
+ */
 static rueda_status form(struct training_run *run, int index)
 {
     struct training_rank *rank = &run->ranks[index];

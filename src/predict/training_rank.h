@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One rank of a simulated training, and what all of them share; for the files
- * of this folder only. */
+ * of this folder only. Everything is used by the thread of the run. */
 #ifndef RUEDA_PREDICT_TRAINING_RANK_H
 #define RUEDA_PREDICT_TRAINING_RANK_H
 
@@ -8,6 +8,8 @@
 #include "op/ticket.h"
 #include "predict/training.h"
 
+/* The engine is a real one without its threads: job and segment have only what
+ * lanes look at. */
 struct training_rank {
     struct rueda_engine engine; /* its lanes; it has no thread */
     struct rueda_job job;

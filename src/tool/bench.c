@@ -138,7 +138,8 @@ bool rueda_bench_add(struct rueda_bench *bench, const char *name,
     return true;
 }
 
-/* What the ranks of a host call the way that an option asks for. */
+/* What the ranks of a host call the way that an option asks for: the option
+ * names what users know, the library what it does. */
 static const char *way_of(const char *transport)
 {
     if (strcmp(transport, "shm") == 0)
@@ -218,6 +219,8 @@ static bool add_peer(struct rueda_bench *bench, rueda_peer peer,
     return true;
 }
 
+/* The first side has to run, and by the transport that was asked for; a peer
+ * that cannot is left out. */
 static bool start_sides(struct rueda_bench *bench)
 {
     const struct rueda_bench_options *options = &bench->options;
@@ -305,6 +308,8 @@ void rueda_bench_fini(struct rueda_bench *bench)
     free(bench->replies);
 }
 
+/* A signal is not a failure of the benchmark: its exit code says which it was.
+ */
 static int finish(struct rueda_bench *bench, bool is_well)
 {
     const int signal = bench->listener.signal;

@@ -5,11 +5,24 @@
  * them, with other buffers), or algorithms to choose from. The coordinator runs
  * it and is not a rank itself.
  *
+ *     bench.c            sides, sizes, table
+ *       measure.c        one size: calibrates, then takes rounds
+ *         crew.c         one command to all workers of a side
+ *           |
+ *           | a packet over a Unix socket (control.h)
+ *           v
+ *         worker_main.c  the process of a rank
+ *           worker.c     carries out the command
+ *             system.h   Rueda, Open MPI, MPICH or plain sockets
+ *
  * Every side is measured for a moment (under 100 ms), then the next, while all
  * others are blocked in recv(); that is a round. The ratio of two sides is
  * taken within a round, so that what changes in the machine (the distance of
  * its cores, its neighbours' work) hits both; the median over the rounds is
  * printed.
+ *
+ * For the one thread of the coordinator. Functions that return false leave a
+ * message in bench->words.
  */
 #ifndef RUEDA_TOOL_BENCH_H
 #define RUEDA_TOOL_BENCH_H

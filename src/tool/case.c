@@ -8,6 +8,8 @@
 
 #include "tool/pattern.h"
 
+/* One row for each operation. Pieces are what ranks exchange: a buffer of n
+ * ranks is n pieces, of which each rank gives or gets one. */
 static const struct {
     const char *name;
     rueda_kind kind;
@@ -94,6 +96,9 @@ size_t rueda_case_recv_bytes(const struct rueda_case *work)
     return rueda_case_bytes(work);
 }
 
+/* The share of the buffer that each rank has to send at least, so that
+ * bandwidths of different collectives and numbers of ranks can be compared with
+ * that of the wire (nccl-tests, doc/PERFORMANCE.md). */
 double rueda_case_bus_factor(const struct rueda_case *work)
 {
     const double n = work->size;
@@ -131,7 +136,9 @@ unsigned rueda_case_max_iterations(const struct rueda_case *work)
     return room + 1.0 > plenty ? plenty : (unsigned)room + 1;
 }
 
-/* Which values rank puts into its piece for rank `to`. */
+/* Which values rank puts into its piece for rank `to`. Both numbers count, so a
+ * piece that comes from the wrong rank, or goes to it, is wrong in nearly all
+ * of its elements. */
 static unsigned seed_of(const struct rueda_case *work, int rank, int to)
 {
     /* What Adasum makes of equal vectors is known: the vector. */

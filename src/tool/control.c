@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packets over a Unix socket of the kind that keeps packets apart: one arrives
+ * whole or not at all, so no length goes with it, and a receiver sees by
+ * MSG_TRUNC that one was longer than what it expects.
+ */
 #define _GNU_SOURCE
 #include "tool/control.h"
 

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting, commanding and ending the workers of one system under test. */
+/*
+ * Starting, commanding and ending the workers of one system under test.
+ *
+ *     start     spawn.c starts them; gather() waits until all have said hello
+ *     command   one packet to each worker, then one reply from each
+ *     stop      quit, LEAVE_S to end by themselves, then SIGKILL
+ *
+ * Three things end a wait before all have replied: a rank that fails in words,
+ * a rank that dies, and Ctrl-C. Then drop() kills the whole crew, since the
+ * other ranks wait for that one inside a collective and would never answer.
+ */
 #define _GNU_SOURCE
 #include "tool/crew.h"
 
@@ -110,7 +120,9 @@ static void await_children(struct rueda_crew *crew, double seconds)
     }
 }
 
-/* An mpirun is asked first: it has files to remove. */
+/* An mpirun is asked first: it has files to remove. Its ranks are not our
+ * children, so they are killed by their pidfds, which cannot mean another
+ * process meanwhile. */
 static void kill_all(struct rueda_crew *crew)
 {
     const bool is_mpi =
@@ -163,7 +175,9 @@ static void drop(struct rueda_crew *crew)
     crew->is_up = false;
 }
 
-/* A worker has connected to the listener. */
+/* A worker has connected to the listener. One that is not of this crew, or a
+ * second one of a rank, is hung up on; any process of this user could connect.
+ */
 static void admit(struct rueda_crew *crew, struct rueda_crew_listener *listener,
                   int *in_out_missing)
 {
@@ -265,6 +279,8 @@ struct wait {
     char words[384]; /* of the first rank that failed in words */
 };
 
+/* The first failure decides; the others of GRACE_S later are its consequences.
+ */
 static void fail(struct wait *wait, const char *words)
 {
     const double grace = rueda_tool_clock() + GRACE_S;
@@ -277,6 +293,7 @@ static void fail(struct wait *wait, const char *words)
         wait->deadline = grace;
 }
 
+/* A socket that closes without a reply is a worker that died. */
 static void take_reply(struct rueda_crew *crew, int rank, struct wait *wait,
                        struct rueda_reply *reply)
 {

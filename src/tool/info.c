@@ -166,7 +166,8 @@ static void print_markdown_variables(void)
     }
 }
 
-/* The first half of docs/config.md. */
+/* The first half of docs/config.md. tests/python/test_docs.py compares that
+ * page with what is printed here, so neither can be changed alone. */
 static void print_markdown(void)
 {
     size_t count;
@@ -217,7 +218,8 @@ static void print_pair(const char *what, int rank, int size)
         printf("%d\n", size);
 }
 
-/* What the job decides takes all ranks; this is what one of them knows. */
+/* How messages between hosts would be protected. What the job decides takes all
+ * ranks; this is what one of them knows. */
 static void print_protection(const struct rueda_seat *seat)
 {
     struct rueda_config config;

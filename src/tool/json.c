@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <math.h>
 
+/* The file is valid JSON only after rueda_json_close(): a benchmark that fails
+ * in the middle leaves an array without its end. */
 bool rueda_json_open(struct rueda_json *json, const char *path)
 {
     json->file = fopen(path, "we");

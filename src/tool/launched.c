@@ -2,6 +2,16 @@
 /*
  * `rueda bench` as one rank of a job that another launcher has started: rank 0
  * commands the others by broadcasts.
+ *
+ *     rank 0                              the others
+ *     lead()                              follow()
+ *       exchange()   -- broadcast ------>   the command
+ *                    both carry it out      (worker.c)
+ *                    <------ allgather --   the replies
+ *
+ * Commands travel through the library that is measured, but never inside a
+ * timed part. All ranks make the same collectives in the same order: each
+ * command is one broadcast and, unless it is the last, one allgather.
  */
 #include "tool/launched.h"
 
@@ -44,7 +54,8 @@ static bool collect(struct launched_rank *rank, const struct rueda_reply *mine,
     return false;
 }
 
-/* Rank 0's end of a command: it is a worker as well. */
+/* Rank 0's end of a command: it is a worker as well. Where a rank has failed
+ * the others are told to leave, or they would wait for the next command. */
 static bool exchange(struct rueda_crew *crew,
                      const struct rueda_control_command *command,
                      struct rueda_reply *out_replies)

@@ -24,7 +24,7 @@ static const char *wanted_kernels(void)
     return NULL;
 }
 
-/* Names what is used and what could be. */
+/* Names what is used and what could be. The text is static: for one thread. */
 const char *rueda_tool_library_kernels(void)
 {
     static const char *const known[] = {"c", "avx2", "avx512", "neon"};

@@ -14,7 +14,8 @@
 static const char *const peer_names[] = {"openmpi", "mpich", "memcpy",
                                          "private", "raw",   NULL};
 
-/* The next part of a list, cut to the room. False after the last. */
+/* The next part of a list, cut to the room. A name that was cut matches none
+ * that is known, and the message shows how it begins. False after the last. */
 static bool next_part(const char **in_out_list, char *out, size_t room)
 {
     const size_t len = strcspn(*in_out_list, ",");

@@ -2,6 +2,17 @@
 /*
  * The program `rueda`: commands that inspect the library and measure it.
  *
+ *     bench       measures collectives, beside other systems    bench.h
+ *     bench step  named tensors beside bare collectives         step.c
+ *     doctor      checks the hosts of a job            doctor/doctor.h
+ *     info        machine, library, settings, seat in the job   info.c
+ *     key         writes a new key for a job                    key.c
+ *     sim         predicts how a model trains on a cluster      sim.h
+ *
+ * A command is a function of the words behind its name; it returns the exit
+ * code. What needs no process of its own (options, cases, patterns, judgements)
+ * is a library apart, so that unit tests reach it (CMakeLists.txt).
+ *
  * Exit codes: 0 all is well; 1 something failed, or an answer was wrong; 2 an
  * error on the command line; 128 + n ended by signal n.
  */
@@ -46,6 +57,7 @@ static const struct {
     {"help", print_help},
 };
 
+/* The words that are offered are those of users: bench-worker is not. */
 static int mistake(const char *word)
 {
     static const char *const known[] = {"bench", "doctor",    "info",   "key",

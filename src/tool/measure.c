@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measuring one size: calibrate every side, then let them take turns. */
+/*
+ * Measuring one size: calibrate every side, then let them take turns.
+ *
+ *     size     | round 0         | round 1         | ... up to ROUNDS
+ *     round    | side A | side B | side B | side A |     every other backwards
+ *     turn     | batch | batch | ...               |     about SLICE_S
+ *     batch    | barrier | run() x iterations | barrier | check
+ *
+ * The clock is read at both ends of a batch only, as a small operation takes
+ * less than reading it. A batch takes about BATCH_S, as far as the numbers can
+ * be checked after that many repetitions (case.h); from LARGE_BYTES on it is
+ * one operation. The time of a batch is that of its slowest rank.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +48,8 @@ static bool command(struct rueda_bench *bench, struct rueda_side *side,
     return true;
 }
 
+/* Small operations begin with a batch that does not count: it finds caches and
+ * connections cold. */
 static bool run(struct rueda_bench *bench, struct rueda_side *side,
                 uint32_t batches, uint32_t iterations)
 {
@@ -65,7 +79,8 @@ static double median_of_replies(struct rueda_bench *bench)
     return median;
 }
 
-/* Touch the memory, then find out roughly how long one iteration takes. */
+/* Touch the memory, then find out roughly how long one iteration takes: more
+ * iterations each time, until a batch is long enough for the clock. */
 static bool estimate(struct rueda_bench *bench, struct rueda_side *side,
                      unsigned most, double *out_seconds)
 {
@@ -90,6 +105,8 @@ static uint32_t iterations_for(double seconds, unsigned most)
     return n > (double)most ? most : (uint32_t)n;
 }
 
+/* As many batches as fit the next turn, by what the last one took with filling
+ * and checking. */
 static void set_batches(struct rueda_side *side)
 {
     const double n = SLICE_S / fmax(side->batch_wall, 1e-7);

@@ -202,6 +202,8 @@ typedef enum takes {
     MAY_TAKE_VALUE,
 } takes;
 
+/* The one list of options. Each setter checks its value alone; is_consistent()
+ * checks what options mean for each other, when all have been read. */
 static const struct option {
     const char *name;
     takes takes;
@@ -288,6 +290,8 @@ static int parse_option(int argc, char **argv,
     return option->set(options, value, words) ? used : 0;
 }
 
+/* Two plain processes do no arithmetic, so they stand beside operations in
+ * which both ranks send as much as they receive. */
 static void check_raw(const struct rueda_bench_options *options,
                       struct rueda_text *words)
 {

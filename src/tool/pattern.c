@@ -10,6 +10,8 @@
 
 #include "base/least.h"
 
+/* The numbers of a period go from 1 to its length (rueda_pattern_input()), and
+ * the ranks' sum of them has to fit 8 bits. */
 unsigned rueda_pattern_period(rueda_dtype dtype)
 {
     return rueda_dtype_size(dtype) <= 2 ? 7 : RUEDA_PATTERN_PERIOD;
@@ -176,7 +178,8 @@ static bool check_block(const struct rueda_pattern *pattern, const char *buf,
     return true;
 }
 
-/* Blocks that are equal bit by bit need no arithmetic. */
+/* Blocks that are equal bit by bit need no arithmetic: nearly all of them. Only
+ * one that differs is compared number by number, since roundings may differ. */
 bool rueda_pattern_check(const struct rueda_pattern *pattern, const void *buf,
                          size_t count, struct rueda_mistake *out_mistake)
 {

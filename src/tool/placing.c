@@ -5,7 +5,8 @@
 #include <sched.h>
 
 /* Move each rank to a CPU of its own, and keep it there if it is to be bound.
- */
+ * Being restricted to one CPU moves a thread at once; to be allowed all of them
+ * again lets it stay where it is. */
 void rueda_placing_apply(int rank, rueda_placing placing)
 {
     cpu_set_t usable;

@@ -127,6 +127,8 @@ static bool ask(struct probe_line *line, double *out_seconds)
     return is_well;
 }
 
+/* The other side, until is_over: it counts nothing, so that both ends of a trip
+ * are timed by one clock. */
 static bool answer(struct probe_line *line)
 {
     double deadline = rueda_tool_clock() + PATIENCE_S;

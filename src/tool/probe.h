@@ -30,7 +30,7 @@ void rueda_probe_close(struct rueda_probe *probe);
 void rueda_probe_reset(struct rueda_probe *probe);
 
 /* One of the two sides, 0 or 1. Takes some milliseconds, and fails with a
- * message if the other side does not start within two seconds. */
+ * message if the other side has not come after 20 seconds. */
 bool rueda_probe_run(const char *path, int side,
                      struct rueda_probe_result *out_result,
                      struct rueda_text *words);

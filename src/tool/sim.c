@@ -2,6 +2,15 @@
 /*
  * `rueda sim`: simulate each number of ranks with each algorithm, several at a
  * time in threads of their own, the largest first, and print the rows in order.
+ *
+ *     rows     | 1 auto | 2 ring | 2 hier | ... | 256 hier |
+ *                printed from here on ->     <- simulated from here on
+ *
+ * The largest row takes longest, so it must not be the last to begin. A row
+ * belongs to the thread that simulates it until is_done says that it is ready;
+ * the main thread only prints. Each simulation is one of its own and depends on
+ * nothing but its settings and the seed, so the number of threads changes no
+ * figure.
  */
 #include "tool/sim.h"
 
@@ -35,6 +44,8 @@ struct sweep {
 
 /* ---- One row ---------------------------------------------------------- */
 
+/* The words of the command line as a training. What it points to lives as long
+ * as the options. */
 static rueda_status set_training(const struct sweep *sweep,
                                  const struct rueda_tool_sim_row *row,
                                  struct rueda_training *training,
@@ -93,6 +104,8 @@ static void hide(const struct sweep *sweep)
         fputs("\r\033[K", stderr);
 }
 
+/* One thread: rows from the last to the first, until there are none. Simulating
+ * is done without the lock. */
 static void *work(void *arg)
 {
     struct sweep *sweep = arg;
@@ -128,6 +141,7 @@ static void print_rows(struct sweep *sweep)
     }
 }
 
+/* As many as cores, rows, or --jobs, whichever are fewest. */
 static int job_count(const struct sweep *sweep)
 {
     struct rueda_cpus cpus;
@@ -144,6 +158,8 @@ static int job_count(const struct sweep *sweep)
                                         : jobs;
 }
 
+/* Ranks that end by a fault that was asked for are a result; any other failure
+ * of a row is one of the command. */
 static int run_all(struct sweep *sweep)
 {
     pthread_t threads[RUEDA_TOOL_SIM_JOBS];
@@ -187,6 +203,7 @@ static bool makes_sense(const char *algo, const struct rueda_sim_net *net)
     return strcmp(algo, "hier") != 0 || net->hosts > 1;
 }
 
+/* From --compute-ms, else from the model. */
 static double compute_ms(const struct sweep *sweep, int ranks)
 {
     const double ms = rueda_tool_sim_compute_ms(sweep->report.options, ranks);
@@ -194,6 +211,8 @@ static double compute_ms(const struct sweep *sweep, int ranks)
     return ms >= 0.0 ? ms : sweep->report.model->compute_ns / 1e6;
 }
 
+/* A number of ranks for which no algorithm makes sense still gets a row, with
+ * the library's own choice. */
 static bool list_rows(struct sweep *sweep)
 {
     const struct rueda_tool_sim_options *options = sweep->report.options;

@@ -30,6 +30,8 @@ const char *const *rueda_tool_sim_algos(void)
     return algo_names;
 }
 
+/* These parsers write a message that names the option, what it takes and what
+ * it got. */
 static bool whole(const char *name, const char *value, int low, int high,
                   int *out, struct rueda_text *words)
 {
@@ -213,6 +215,8 @@ static bool set_compute(sim_options *options, const char *value,
     return true;
 }
 
+/* That of the largest number of ranks that is not above this one: what is
+ * measured with 4 ranks holds for 5 until there is a figure for these. */
 double rueda_tool_sim_compute_ms(const struct rueda_tool_sim_options *options,
                                  int ranks)
 {
@@ -442,6 +446,7 @@ static bool set_help(sim_options *options, const char *value,
 
 /* ---- The command line ------------------------------------------------- */
 
+/* The one list of options: parsing, and suggestions for mistyped ones. */
 static const struct sim_option {
     const char *name;
     bool takes_value;
@@ -548,7 +553,8 @@ bool rueda_tool_sim_net_of(const struct rueda_sim_net *net, int ranks,
     return true;
 }
 
-/* 1, 2, 4 ... ranks of a host, 1, 2, 4 ... full hosts, and all of them. */
+/* Where --ranks is not given: 1, 2, 4 ... ranks of a host, 1, 2, 4 ... full
+ * hosts, and all of them. */
 static void set_points(sim_options *options)
 {
     const struct rueda_sim_net *net = &options->net;

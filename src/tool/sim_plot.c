@@ -21,6 +21,8 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73",
                                       "#cc79a7", "#e69f00", "#56b4e9"};
 #define COLOURS (int)(sizeof(colours) / sizeof(colours[0]))
 
+/* The number of ranks by its logarithm, so that doublings are equally far
+ * apart. The rows are in ascending order, so the last has the most. */
 static double x_of(const struct rueda_tool_sim_report *report, int ranks)
 {
     const int most = report->rows[report->count - 1].ranks;
@@ -28,6 +30,8 @@ static double x_of(const struct rueda_tool_sim_report *report, int ranks)
     return most > 1 ? LEFT + (RIGHT - LEFT) * log2(ranks) / log2(most) : LEFT;
 }
 
+/* Efficiency from 0 to 110 %: a little above 100 is possible, where a step of
+ * one rank was measured on a busier machine. */
 static double y_of(double efficiency)
 {
     return BOTTOM - (BOTTOM - TOP) * fmin(efficiency, 1.1) / 1.1;

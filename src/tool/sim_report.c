@@ -91,6 +91,7 @@ void rueda_tool_sim_print(const struct rueda_tool_sim_report *report,
 
 /* ---- JSON ------------------------------------------------------------- */
 
+/* With a comma before it: it is never the first of its object. */
 static void field(FILE *file, const char *name, double number)
 {
     fprintf(file, ", \"%s\": ", name);

@@ -2,6 +2,11 @@
 /*
  * Starting the workers of a crew: by fork and exec on this host, through --rsh
  * on others, or by an mpirun.
+ *
+ *     [RSH HOST exec] [mpirun ... -np N] rueda bench-worker SOCKET CREW ...
+ *
+ * Each process dies with its parent (PR_SET_PDEATHSIG), so that nothing is left
+ * of a benchmark that is killed.
  */
 #define _GNU_SOURCE
 #include "tool/spawn.h"
@@ -32,12 +37,14 @@ struct command_line {
     char job[RUEDA_CONTROL_NAME + 16];
 };
 
+/* The word is borrowed until the line is run. */
 static void say(struct command_line *line, const char *word)
 {
     line->argv[line->argc++] = (char *)word;
     line->argv[line->argc] = NULL;
 }
 
+/* As text, in a place i of the line's own. */
 static const char *number(struct command_line *line, int i, int value)
 {
     snprintf(line->numbers[i], sizeof(line->numbers[i]), "%d", value);
@@ -157,6 +164,8 @@ static void set_store(const struct rueda_crew *crew)
     setenv("RUEDA_STORE", store, 1);
 }
 
+/* In the child. Ranks of a crew must not take the seat that a launcher has
+ * given to this process. */
 static void set_environment(const struct rueda_crew *crew)
 {
     /* Rank and size are on the command line. */
@@ -204,7 +213,8 @@ static _Noreturn void become(const struct command_line *line,
     _exit(127);
 }
 
-/* -1 with errno. A pipe that exec closes shows whether exec succeeded. */
+/* -1 with errno. The child writes to a pipe why exec failed; exec that succeeds
+ * closes it, so what is read here is a cause or the end. */
 static pid_t start(struct command_line *line, const struct rueda_crew *crew)
 {
     const pid_t parent = getpid();

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Doubling: a series of a benchmark grows while it is measured, and must not
+ * spend time on that each time. */
 bool rueda_series_add(struct rueda_series *series, double value)
 {
     if (series->count == series->room) {

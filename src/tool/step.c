@@ -60,6 +60,7 @@ struct result {
     const char *name;
     double named_us;
     double bare_us;
+    /* By name less bare, within each round: what names cost. */
     double beyond_us;
     double ratio;
 };
@@ -78,6 +79,7 @@ static bool is_well(struct step *self, rueda_status status, const char *what)
 
 /* ---- Answers ------------------------------------------------------------ */
 
+/* Small whole numbers, so that sums over the ranks are exact in a float. */
 static float value_of(size_t index, int rank)
 {
     return (float)(index % 31 + (size_t)rank);
@@ -253,7 +255,8 @@ static bool be_idle(struct step *self, double *out_ms)
 
 /* ---- Report ----------------------------------------------------------- */
 
-/* By name a step does all that it does bare, so it is never faster. */
+/* By name a step does all that it does bare, so it is never faster: a negative
+ * difference shows that the noise is larger. */
 static bool is_any_below(const struct result *rows, int count)
 {
     for (int i = 0; i < count; i++)

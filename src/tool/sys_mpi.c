@@ -36,6 +36,7 @@ struct mpi_functions {
                                 handle type, handle op, handle comm);
 };
 
+/* By name and place in the struct, so that one loop finds all. */
 static const struct {
     const char *name;
     size_t offset;
@@ -55,8 +56,9 @@ static const struct {
      offsetof(struct mpi_functions, reduce_scatter_block)},
 };
 
-/* Where a handle is: a symbol of Open MPI's, a number of MPICH's. No symbol:
- * MPI has no such thing. */
+/* Where a handle is: a symbol of Open MPI's, or a number of MPICH's from its
+ * mpi.h, which its ABI (libmpi.so.12) keeps as they are. No symbol: MPI has no
+ * such thing. */
 struct mpi_constant {
     const char *symbol;
     unsigned number;

@@ -83,6 +83,8 @@ static void await(sem_t *sem)
         continue;
 }
 
+/* Two semaphores are the whole protocol: `go` hands the buffer to the writer,
+ * `gone` hands it back. */
 static void *writer_main(void *arg)
 {
     struct raw_rank *self = arg;
@@ -142,6 +144,8 @@ static bool run(struct rueda_system *system, unsigned iteration)
     return is_well(self, error != 0 ? error : self->error);
 }
 
+/* A byte each way. Nothing else may be on the connection: run() has read all
+ * that the other end sent. */
 static bool barrier(struct rueda_system *system)
 {
     struct raw_rank *self = rank_of(system);

@@ -29,6 +29,7 @@ static bool is_well(struct rueda_rank *self, rueda_status status)
     return false;
 }
 
+/* At least one page, so that work of no bytes has an address too. */
 void *rueda_system_private(struct rueda_system *system, size_t bytes)
 {
     const size_t page = 4096;
@@ -122,7 +123,8 @@ static const struct rueda_system_ops ops = {
     .close = close_rank,
 };
 
-/* A system over a context that exists; the caller keeps the context. */
+/* A system over a context that exists. The context is taken on success, and
+ * then shut down by close(); on failure it is still the caller's. */
 struct rueda_system *rueda_system_adopt(rueda_ctx *ctx,
                                         struct rueda_text *words)
 {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Printing the results of a benchmark as a table. */
+/*
+ * Printing the results of a benchmark as a table. Lines that begin with # say
+ * what was measured, on what and how, so that it can be repeated; the others
+ * are the columns.
+ */
 #include "tool/table.h"
 
 #include <math.h>
@@ -91,6 +95,8 @@ static void print_peers(const struct rueda_bench *bench)
     printf("\n");
 }
 
+/* Before and after the sizes: if the two differ the machine has changed
+ * meanwhile, and so have the figures. */
 static void print_line_latency(struct rueda_bench *bench, const char *when)
 {
     int cpus[2];

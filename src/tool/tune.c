@@ -35,7 +35,8 @@ bool rueda_tune_start(struct rueda_bench *bench)
     return true;
 }
 
-/* The library's table counts the bytes of a piece where there are pieces. */
+/* The library's table counts the bytes of a piece where there are pieces
+ * (algo/select.h), and the benchmark all of them. */
 static size_t table_bytes(const struct rueda_row *row)
 {
     if (row->work.op == RUEDA_BENCH_ALLGATHER ||
@@ -44,7 +45,9 @@ static size_t table_bytes(const struct rueda_row *row)
     return row->bytes;
 }
 
-/* Print a row, and note which algorithm is the fastest at this size. */
+/* Print a row, and note which algorithm is the fastest at this size. The first
+ * side is the library's own choice, shown for comparison: it is never the
+ * answer. */
 void rueda_tune_row(struct rueda_bench *bench, const struct rueda_row *row)
 {
     const char *before = bench->point_count > 0

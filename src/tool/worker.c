@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker does for each command; worker_main.c is its process. */
+/*
+ * What a worker does for each command; worker_main.c is its process.
+ *
+ * A batch has the same steps on all ranks and in all systems:
+ *
+ *     refill    the buffers, so that an old result is not taken for a new one
+ *     barrier   all ranks begin together
+ *     run       timed, `iterations` times
+ *     barrier   no rank checks while another one still needs its core
+ *     check     every element
+ */
 #include "tool/worker.h"
 
 #include <stdio.h>
@@ -147,6 +157,8 @@ static void copy(struct rueda_bench_worker *worker,
         fail(worker, reply);
 }
 
+/* Only ranks 0 and 1 take part, whatever the system: what is measured is the
+ * machine. */
 static void probe(struct rueda_bench_worker *worker,
                   const struct rueda_control_command *command,
                   struct rueda_reply *reply)

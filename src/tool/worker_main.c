@@ -16,6 +16,7 @@
 #include "tool/placing.h"
 #include "tool/worker.h"
 
+/* The words of the command line. */
 struct worker_spec {
     const char *socket;
     int crew;
@@ -106,7 +107,8 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* Start the ranks of a crew of threads. Returns how many there are. */
+/* Start the ranks of a crew of threads, and wait for their end. Returns the
+ * exit code. */
 static int start_threads(struct thread *threads, int count)
 {
     int started;

@@ -2,8 +2,24 @@
 /*
  * The Python module rueda._core: the functions of rueda.h on the default
  * context, with numbers for pointers and enums, and statuses as exceptions. It
- * knows no framework. Everything is called with Python's lock held; what may
- * block lets go of it.
+ * knows no framework.
+ *
+ *     Python                      here                        api/
+ *     _core.wait(handle)    arguments to C                    default.h
+ *                           enter the default context
+ *                           let go of Python's lock
+ *                           rueda_wait_for()                  rueda.h
+ *                           take the lock again, leave
+ *     a result, or an       statuses to exceptions
+ *     exception             (raise.c)
+ *
+ * Everything is called with Python's lock held; what may block lets go of it. A
+ * function that returns NULL, or false, has set an exception unless its comment
+ * says otherwise. Each rueda_core_enter() that gives a context is paired with
+ * one rueda_default_leave().
+ *
+ * A new function is a row of RUEDA_CORE_FUNCTIONS and its body in the file of
+ * its subject; module.c registers all rows.
  *
  * Written against CPython's limited API of 3.9, so that one file serves all
  * later versions. Shapes and lists of numbers are tuples.

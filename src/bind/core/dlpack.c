@@ -16,6 +16,8 @@ static struct {
 } known[MOST_TYPES];
 static int known_count;
 
+/* known_count if the type is not there. The table is read and written with
+ * Python's lock held. */
 static int index_of(const PyTypeObject *type)
 {
     int i = 0;
@@ -55,6 +57,8 @@ PyObject *rueda_core_learn(PyObject *module, PyObject *type)
     return PyBool_FromLong(1);
 }
 
+/* Nothing of Python runs between the look-up and the description, so the type
+ * cannot go meanwhile. */
 bool rueda_core_describe(PyObject *tensor, struct dl_tensor *out)
 {
     const int i = index_of(Py_TYPE(tensor));

@@ -5,8 +5,13 @@
  * list, and needs no lock of Python's for that; the thread takes what is in the
  * list, or sleeps until something is.
  *
+ *     engine                        list                     Python's thread
+ *     append() on an end  ------->  first ... last  ------>  next_ends()
+ *                                   is_rung         ------>  next_ends() -> []
+ *
  * The list belongs to its capsule and to all operations that are to tell it,
- * whichever is gone last.
+ * whichever is gone last (`owners`). Handles in the list are still there: the
+ * thread waits for each, which takes no time any more.
  */
 #include "bind/core/core.h"
 
@@ -81,6 +86,8 @@ PyObject *rueda_core_ends(PyObject *module, PyObject *args)
 
 /* ---- From the engine -------------------------------------------------- */
 
+/* In the engine's callback, on whichever thread delivers. That thread must not
+ * wait, so all threads hold the lock for a few instructions only. */
 static void append(void *arg, rueda_status status)
 {
     struct end *end = arg;

@@ -40,6 +40,8 @@ struct waiter {
     bool is_interrupted; /* and an exception is set */
 };
 
+/* Signals are handled by Python's own code, which needs the lock: it is taken
+ * for a moment in each slice of the wait. */
 static bool goes_on(void *arg)
 {
     struct waiter *waiter = arg;
@@ -67,7 +69,8 @@ static int exchange_bytes(void *arg, void *bytes, size_t len)
 }
 
 /* The library starts on a thread of its own, so Ctrl-C reaches the caller while
- * it waits. */
+ * it waits. Of several failures one is raised: Ctrl-C before what the exchange
+ * has raised, and that before the library's own. */
 PyObject *rueda_core_init(PyObject *module, PyObject *args)
 {
     struct rueda_init_args init = RUEDA_INIT_ARGS_INIT;
@@ -109,6 +112,9 @@ PyObject *rueda_core_init(PyObject *module, PyObject *args)
         RUEDA_ERR_INVALID, words[0] != '\0' ? words : rueda_status_str(status));
 }
 
+/* Shared memory is told first: tensors that are freed later must not give
+ * memory back to the next context, which may have other memory at that place.
+ */
 PyObject *rueda_core_shutdown(PyObject *module, PyObject *args)
 {
     PyThreadState *thread = PyEval_SaveThread();

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Registering the module: its functions from the list of core.h, and the
+ * constants of rueda.h by name, so that Python has no numbers of its own for
+ * them.
+ */
 #include "bind/core/core.h"
 
 /* One line for each framework that brings C code of its own. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tuples of sizes, to C and back. */
 #include "bind/core/core.h"
 
 int rueda_core_sizes(PyObject *tuple, size_t *out, int room)

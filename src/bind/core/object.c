@@ -73,7 +73,7 @@ struct sealed {
     const unsigned char *head;
 };
 
-/* False: an exception is set. */
+/* Take the fields that both have. False: an exception is set. */
 static bool sealed_set(struct sealed *out, unsigned int purpose,
                        unsigned long long sequence, const char *head,
                        Py_ssize_t head_len)

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Statuses as exceptions of Python.
+ *
+ *     RUEDA_ERR_INVALID        ValueError
+ *     RUEDA_ERR_UNSUPPORTED    NotImplementedError
+ *     RUEDA_ERR_NOMEM          MemoryError
+ *     RUEDA_ERR_FORKED         RuntimeError
+ *     all others               HorovodInternalError
+ *
+ * The last is what elastic training catches to start again with the ranks that
+ * are left. So a failure that would come again must not be one of "all others":
+ * callers pass RUEDA_ERR_INVALID instead where they know that.
+ */
 #include "bind/core/core.h"
 
 #include <string.h>

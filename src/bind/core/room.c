@@ -4,6 +4,11 @@
  * memory on its own thread, where Python's lock must not be waited for; so that
  * is plain memory, which becomes a tensor later, by DLPack, without a copy.
  * Freeing it takes neither the lock nor the context, and may happen anywhere.
+ *
+ *     room()                  no memory yet
+ *     submit(room=...)        the engine calls rueda_core_room_alloc()
+ *     wait_for()              the number of rows is in the room
+ *     take(room, ...)         a capsule owns the memory, the room is empty
  */
 #include "bind/core/dlpack.h"
 
@@ -18,6 +23,9 @@ struct room {
 
 #define ALIGNMENT 64
 
+/* A room that is used again gives up what an earlier operation has made. The
+ * size is rounded up past a whole unit, so that a result of no bytes has an
+ * address too. */
 void *rueda_core_room_alloc(void *arg, size_t rows, size_t bytes)
 {
     struct room *room = arg;
@@ -65,6 +73,7 @@ PyObject *rueda_core_room(PyObject *module, PyObject *args)
 
 /* ---- DLPack ----------------------------------------------------------- */
 
+/* The shape that DLPack's struct points to has to live as long as it does. */
 struct pack {
     struct dl_managed managed;
     int64_t shape[RUEDA_MAX_DIMS];

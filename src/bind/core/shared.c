@@ -5,6 +5,10 @@
  * sees the memory through a mapping of its own, which goes when the tensor
  * does, while operations are told where the segment has it: both are the same
  * pages.
+ *
+ *     segment       | ..... | memory | ..... |    submitted to operations
+ *     pages                 |========|
+ *     mapping               |  own   |            the tensor's data
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -36,6 +40,7 @@ static void shared_free(struct dl_managed *managed)
 
     rueda_default_unmap(shared->own, (size_t)shared->length);
     if (ctx != NULL) {
+        /* A later context has no such memory, or other memory there. */
         if (shared->generation == atomic_load(&generation))
             rueda_free(ctx, shared->memory);
         rueda_default_leave();

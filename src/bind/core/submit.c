@@ -35,6 +35,7 @@ struct order {
     size_t shape[RUEDA_MAX_DIMS];
 };
 
+/* May be called after a parse that failed anywhere in the middle. */
 static void order_fini(struct order *order)
 {
     Py_XDECREF(order->name);
@@ -99,7 +100,9 @@ static void *pointer_of(PyObject *given)
     return given != NULL ? PyLong_AsVoidPtr(given) : NULL;
 }
 
-/* Errors are looked for at the end. */
+/* An argument that is not a number leaves an exception set, and the next ones
+ * are read all the same: one look at the end (PyErr_Occurred) is cheaper than
+ * one for each of twenty fields. */
 static void take_numbers(struct order *order, PyObject *const *given)
 {
     struct rueda_submit_args *args = &order->args;
@@ -193,7 +196,9 @@ static bool sort_fields(PyObject *tuple, PyObject *dict, PyObject **given)
     return check_required(count, given);
 }
 
-/* False: an exception is set. In both cases the order is to be finished. */
+/* False: an exception is set. In both cases the order is to be finished by
+ * order_fini(). Its args point into the order itself and into the name, so it
+ * must not be moved. */
 static bool parse(PyObject *tuple, PyObject *dict, struct order *order)
 {
     struct rueda_submit_args *args = &order->args;

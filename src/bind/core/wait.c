@@ -8,13 +8,15 @@
 
 #include "os/clock.h"
 
+/* How late Ctrl-C and a shutdown() may be noticed. */
 #define SLICE_MS    100
 #define WORDS_BYTES 2048
 
 static const char closed_words[] =
     "Rueda was shut down by another thread while this one waited";
 
-/* How long the next slice is, with so much time left; negative: no limit. */
+/* How long the next slice is, with so much time left that INT64_MAX means no
+ * limit. Rounded up: a slice of 0 ms would not wait at all. */
 static int slice_of(int64_t until_ns)
 {
     int64_t left_ms;
@@ -62,6 +64,9 @@ bool rueda_core_finish_in(rueda_ctx *ctx, rueda_handle handle, int timeout_ms,
             /* Words: the operation has ended so, not the slice. */
             if (status != RUEDA_ERR_TIMEOUT || words[0] != '\0')
                 break;
+            /* Only the last slice is a short one. The engine expects this
+             * thread to come back after a slice, and learns by a poll that it
+             * does not. */
             if (slice_ms < SLICE_MS) {
                 *out_is_late = true;
                 rueda_poll(ctx, handle);
@@ -184,6 +189,8 @@ struct forgotten {
     rueda_handle handle;
 };
 
+/* In the engine's callback, after the end: waiting takes no time, and frees the
+ * handle. */
 static void end_handle(void *arg, rueda_status status)
 {
     struct forgotten *one = arg;

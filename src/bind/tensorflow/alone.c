@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Counting the calls that are in flight at once, and guessing which will be
+ * alone again (alone.h). */
 #include "bind/tensorflow/alone.h"
 
+/* Two calls in a row that were alone make a third one likely, and a wrong guess
+ * costs no more than MOMENT_MS (call.c). */
 #define CALLS_UNTIL_PATIENT 2
 
 /* Of this process, whose ops share one library. Calls of one kernel may overlap

@@ -4,6 +4,15 @@
  * and back when they have ended. A group has several operations, and ends with
  * the last of them. Callbacks of the engine say when that is, except where the
  * kernel itself waits.
+ *
+ *     rueda_tf_call()
+ *       run_and_wait()   start(), end_handle() of each part, deliver()
+ *       run_later()      start(), then returns to TensorFlow
+ *                          note_end() for each part, in the engine's callback
+ *                          the last let_go(): deliver(), then done
+ *
+ * After `done` TensorFlow may free its context at any moment, so that comes
+ * last, when nothing is left of the call.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -86,6 +95,8 @@ static int code_of(rueda_status status)
     }
 }
 
+/* The first failure decides; the parts of a call may fail on several threads.
+ */
 static void note_failure(struct call *call, rueda_status status,
                          const char *words)
 {
@@ -491,7 +502,9 @@ static void call_free(struct call *call)
     free(call);
 }
 
-/* One operation has ended, or all have been started. */
+/* One operation has ended, or all have been started. Each of them holds the
+ * call, and so does the thread that starts them, or a part that ends at once
+ * would free the call under that thread. */
 static void let_go(struct call *call)
 {
     struct rueda_tf_done done;

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A std::function<void()> that is copied and called from C.
+ *
+ *     words[0], words[1]    what is called, or where that is
+ *     manage                copies it (OPERATION_CLONE), or destroys a copy
+ *     invoke                calls it
+ *
+ * This is the layout of libstdc++, which is part of its ABI. Two tests keep us
+ * from trusting it where it does not hold: one call of a function of ours when
+ * the library is loaded, and a look at where the functions of the first
+ * callback are.
+ */
 #include "bind/tensorflow/done.h"
 
 #include <stdatomic.h>

@@ -64,7 +64,8 @@ static char *name_given(tf_construction *ctx, rueda_kind kind,
     return name;
 }
 
-/* The node's name, which is one for each place of a graph. */
+/* The node's name, which is one for each place of a graph, and the same on all
+ * ranks that build the same graph. NULL if there is no memory. */
 static char *name_of_node(tf_construction *ctx, struct tf_string_view node,
                           tf_status *status)
 {

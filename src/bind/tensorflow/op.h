@@ -3,6 +3,13 @@
  * Our ops for TensorFlow: what they are called, what they take, and the kernels
  * that run them on the CPU.
  *
+ *     register.c    when the library is loaded: names, attributes, kernels
+ *     shape.c       while a graph is built: shapes of results
+ *     kernel.c      once for each place of a graph: attributes into a kernel
+ *     call.c        each time it runs: tensors into operations, and back
+ *     done.c        tells an asynchronous run's end; alone.c: or waits for it
+ *     tf.c          the functions of TensorFlow that all of these call
+ *
  * Ops with tensors have one input more, the *token*: a number that only an op
  * with state can give. TensorFlow computes an op whose inputs are all constant
  * once, when it prepares a graph, and uses that result in each step; the token
@@ -17,8 +24,9 @@
 #include "bind/tensorflow/alone.h"
 #include "bind/tensorflow/tf.h"
 
-/* Results whose size is found out by all ranks together are made when it is
- * known; the others before the operation is submitted. */
+/* What is known of an op when it is registered; static. Results whose size is
+ * found out by all ranks together are made when it is known; the others before
+ * the operation is submitted. */
 struct rueda_tf_op {
     const char *name;
     const char *attrs;   /* separated by ';', as are the others */
@@ -38,7 +46,9 @@ struct rueda_tf_op {
     int (*ask)(const rueda_ctx *ctx, int set);
 };
 
-/* An op at one place of a graph, or called by one name. */
+/* An op at one place of a graph, or called by one name. TensorFlow may run it
+ * on several threads at once, so nothing of it changes after it was made but
+ * the two atomic fields at the end. */
 struct rueda_tf_kernel {
     const struct rueda_tf_op *op;
     char *name; /* that ranks match by, or NULL */

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shapes of results from shapes of inputs, as far as they are known. A step
+ * that fails leaves its status set, and the steps after it are left out
+ * (IS_SOUND).
+ */
 #include "bind/tensorflow/shape.h"
 
 #define UNKNOWN  ((size_t)-1) /* as a dimension */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finding TensorFlow's functions in the process. Only libraries that are loaded
+ * already are looked at: ours is loaded by TensorFlow. */
 #include "bind/tensorflow/tf.h"
 
 #include "os/library.h"

@@ -191,7 +191,8 @@ static rueda_status hand_over(rueda_ctx *ctx, const struct load *load)
 }
 
 /* All or none; false: an exception is set. The end of the step tries again what
- * was not submitted. */
+ * was not submitted: until passes_left is 0 a gradient counts as not submitted.
+ */
 static bool submit(struct load *load)
 {
     rueda_ctx *ctx = rueda_core_enter();
@@ -220,6 +221,7 @@ static bool submit(struct load *load)
 
 /* ---- Bundles ---------------------------------------------------------- */
 
+/* Borrowed from the tuple. */
 static struct gradient *gradient_at(PyObject *tuple, Py_ssize_t i)
 {
     return (struct gradient *)PyTuple_GetItem(tuple, i);
@@ -500,9 +502,10 @@ static PyObject *take_exception(void)
     return value;
 }
 
-/* Are the gradients what was submitted, and as they were? Asked before
- * the first wait, while the last of them are in flight. False: an
- * exception is set. */
+/* Are the gradients what was submitted, and as they were? A version that has
+ * changed tells of a program that wrote into a gradient while it was reduced.
+ * Asked before the first wait, while the last of them are in flight: a result
+ * that arrives changes no version. False: an exception is set. */
 static bool compare_all(PyObject *gradients)
 {
     for (Py_ssize_t i = 0; i < PyList_Size(gradients); i++) {

@@ -9,11 +9,21 @@
 
 #include "bind/core/core.h"
 
-/* Objects that it refers to, or NULL: the parameter; what was sent; what Python
- * says of a gradient that can be submitted at once; the list of gradients in
- * flight; the Python function for all other gradients; and gradients that have
- * no hook of their own: those that this one submits, and all of them
- * (bundles.py). */
+/*
+ * Objects of Python that it refers to, or NULL:
+ *
+ *     param          the parameter, whose .grad is read in each step
+ *     sent           the gradient that was submitted, until the step ends
+ *     key            its name, as bytes; args.name points into it
+ *     dtype, layout  what Python says of a gradient that the fast path takes
+ *     process_set    read in each step, as its id may change
+ *     in_flight      the list of gradients in flight, of all of an optimizer
+ *     slow_path      the Python function for all other gradients
+ *     brings         gradients without a hook that this one submits
+ *     opens          all of these, if this one is the first of a step
+ *
+ * The last two are of bundles (bundles.py).
+ */
 #define RUEDA_GRADIENT_OBJECTS(X)                                              \
     X(param)                                                                   \
     X(sent)                                                                    \
@@ -26,6 +36,8 @@
     X(brings)                                                                  \
     X(opens)
 
+/* One parameter. Its fields are written with Python's lock held, and the engine
+ * reads none of them: args is copied when it is submitted. */
 struct gradient {
     PyObject base;
 #define X(name) PyObject *name;

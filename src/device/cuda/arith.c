@@ -57,6 +57,8 @@ static rueda_status run_kernel(const struct rueda_device *device,
     return rueda_cuda_end(&scope, scope.result, "cuLaunchKernel");
 }
 
+/* Exactly one does nothing, and exactly zero makes a bool 0, as on the host
+ * (device/host.h). */
 static struct rueda_cuda_factor factor_of(rueda_dtype dtype, double factor)
 {
     struct rueda_cuda_factor by = {
@@ -89,6 +91,8 @@ static void fill_in(struct rueda_cuda_reduce *args,
     args->copy_count = 0;
 }
 
+/* One source and no factor is a copy, and needs no kernel. Not so for bool: any
+ * byte but 0 becomes 1. */
 rueda_status rueda_cuda_reduce(const struct rueda_device *device,
                                struct rueda_work *work,
                                const struct rueda_arith *arith, void *dst,
@@ -115,6 +119,8 @@ rueda_status rueda_cuda_reduce(const struct rueda_device *device,
                       bytes / 16 + 1, &args);
 }
 
+/* The same sum written to several places by one kernel: each number is read
+ * once. */
 rueda_status rueda_cuda_reduce_all(const struct rueda_device *device,
                                    struct rueda_work *work,
                                    const struct rueda_arith *arith,
@@ -211,6 +217,8 @@ rueda_status rueda_cuda_combine(const struct rueda_device *device,
 
 /* ---- Dot products ----------------------------------------------------- */
 
+/* Memory of a row that has dot products, from its first on; it stays with the
+ * row. */
 static rueda_cuda_result need_sums(const struct rueda_cuda_scope *scope)
 {
     const struct rueda_cuda_driver *driver = &scope->cuda->driver;

@@ -24,7 +24,8 @@ void rueda_cuda_keep(struct rueda_cuda *cuda, const struct rueda_text *words)
 }
 
 /* Another thread may capture a graph in a mode that forbids calls of all
- * others; ours have nothing to do with its streams. */
+ * others; ours have nothing to do with its streams. If this fails call->result
+ * says so, and rueda_cuda_end() follows all the same. */
 void rueda_cuda_begin(const struct rueda_device *device,
                       struct rueda_work *work, struct rueda_cuda_scope *scope)
 {
@@ -78,6 +79,7 @@ rueda_status rueda_cuda_end(struct rueda_cuda_scope *scope,
 
 /* ---- Memory ----------------------------------------------------------- */
 
+/* At least one byte, so that memory of no bytes has an address. */
 static void *cuda_alloc(const struct rueda_device *device, size_t bytes)
 {
     struct rueda_cuda_scope scope;
@@ -197,6 +199,8 @@ static rueda_status cuda_copy(const struct rueda_device *device,
 
 /* ---- Rows and events -------------------------------------------------- */
 
+/* The row is done, so what the GPU has copied to pinned memory is complete; the
+ * owners' memory is borrowed until now. */
 static void hand_over_dots(struct rueda_cuda_row *row)
 {
     for (int i = 0; i < row->dot_count; i++)
@@ -205,6 +209,8 @@ static void hand_over_dots(struct rueda_cuda_row *row)
     row->dot_count = 0;
 }
 
+/* A row that is done, or has failed, goes back to the free ones; the next call
+ * of this work takes another. */
 static rueda_status cuda_poll(const struct rueda_device *device,
                               struct rueda_work *work)
 {
@@ -247,6 +253,8 @@ static rueda_cuda_result refuse_capture(const struct rueda_cuda *cuda,
     return result;
 }
 
+/* Where the stream has ended all its work there is nothing to mark, and an
+ * event of the driver's is saved. */
 static rueda_status cuda_record(const struct rueda_device *device, void *stream,
                                 struct rueda_event *event)
 {
@@ -316,6 +324,8 @@ static rueda_status cuda_after(const struct rueda_device *device,
     return rueda_cuda_end(&scope, scope.result, "cuStreamWaitEvent");
 }
 
+/* A mark may be held by several operations that were submitted at one point of
+ * a stream: one event of the driver's for all of them. */
 static void cuda_hold(const struct rueda_device *device,
                       const struct rueda_event *event, struct rueda_event *out)
 {
@@ -397,6 +407,8 @@ static rueda_cuda_result find_kernels(struct rueda_cuda *cuda)
     return result;
 }
 
+/* With the context current: a module belongs to it. The driver compiles the PTX
+ * for this GPU, or takes what it has compiled before. */
 static rueda_cuda_result load_kernels(struct rueda_cuda *cuda)
 {
     rueda_cuda_result result = cuda->driver.context_push(cuda->context);
@@ -488,6 +500,8 @@ void rueda_cuda_set_up(const struct rueda_device *device,
     cuda->super.private_by = config->cuda_ipc ? NULL : "RUEDA_CUDA_IPC=0";
 }
 
+/* Communicators first: NCCL's kernels run on our streams. The primary context
+ * stays if a framework still uses it. */
 void rueda_cuda_close(const struct rueda_device *device)
 {
     struct rueda_cuda *cuda = rueda_cuda_of(device);

@@ -4,9 +4,12 @@
  *
  * A call of the device goes like this:
  *
- *      rueda_cuda_begin()    takes a row for the work, makes the context
- * current driver calls          on the row's stream rueda_cuda_end() restores
- * the context; the result becomes a status
+ *     rueda_cuda_begin()   makes the context current; takes a row for the work
+ *     calls of the driver  on the row's stream
+ *     rueda_cuda_end()     restores the context; the result becomes a status
+ *
+ * Calls of one row come from one thread at a time (device.h); what rows share
+ * is under the lock.
  */
 #ifndef RUEDA_DEVICE_CUDA_CUDA_STATE_H
 #define RUEDA_DEVICE_CUDA_CUDA_STATE_H

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loading the CUDA driver and putting its failures into words. Each message
+ * says what helps, since users meet most of them when they set up a machine. */
 #include "device/cuda/driver.h"
 
 #include <string.h>

@@ -91,6 +91,8 @@ static bool is_mine(const struct rueda_shared *shared)
     return process[0] == shared->process[0] && process[1] == shared->process[1];
 }
 
+/* Memory of this process needs no mapping, and a handle of it could not be
+ * opened. */
 rueda_status rueda_cuda_reach(const struct rueda_device *device,
                               const struct rueda_shared *shared, void **out,
                               struct rueda_text *why)

@@ -2,8 +2,20 @@
 /*
  * A task of NCCL: inputs are scaled, if need be; the task waits for its turn
  * (nccl_turn.c); NCCL is given the work, in one launch; the event behind it
- * comes; results are scaled. NCCL's calls return before the work is done, and
- * its communicators do not block.
+ * comes; results are scaled.
+ *
+ *     JOIN       the communicator, in the first task of a place
+ *     PRESCALE   on a row of work, not on NCCL's stream
+ *     TURN       all members launch in one order
+ *     LAUNCH     one group of calls
+ *     ENQUEUE    until the launch is on the stream; then others may launch
+ *     RUN        until the event comes, or trouble
+ *     POSTSCALE
+ *
+ * NCCL's calls return before the work is done, and its communicators do not
+ * block. A kernel of NCCL that waits for a member which never comes would wait
+ * for ever: so connections of peers are looked at meanwhile, and the
+ * communicator is aborted if one is lost.
  */
 #define RUEDA_LOG_TAG "device"
 
@@ -139,6 +151,8 @@ static bool are_equal(const struct launch *launch, const size_t *counts)
     return true;
 }
 
+/* Pieces of unequal sizes have no call of their own: a broadcast of each, in
+ * one group. */
 static void launch_allgather(struct launch *launch)
 {
     const struct rueda_coll *coll = launch->coll;
@@ -163,6 +177,7 @@ static void launch_allgather(struct launch *launch)
     }
 }
 
+/* A send and a receive for each member, in one group. */
 static void launch_alltoall(struct launch *launch)
 {
     const struct rueda_coll *coll = launch->coll;
@@ -186,6 +201,7 @@ static void launch_alltoall(struct launch *launch)
     }
 }
 
+/* Of unequal pieces: a reduction of each to its member, in one group. */
 static void launch_reduce_scatter(struct launch *launch)
 {
     const struct rueda_coll *coll = launch->coll;

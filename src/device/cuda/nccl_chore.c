@@ -36,6 +36,8 @@ rueda_nccl_chore_new(const struct rueda_cuda *cuda,
     return self;
 }
 
+/* By either owner; the last one frees it, with a communicator that was not
+ * taken: its thread may come back after the task that began it has given up. */
 void rueda_nccl_chore_drop(struct rueda_nccl_chore *self)
 {
     if (self == NULL || atomic_fetch_sub(&self->owners, 1) > 1)
@@ -65,6 +67,7 @@ static void *thread(void *arg)
     return NULL;
 }
 
+/* Without a thread it is done here and now, which blocks, but works. */
 void rueda_nccl_chore_start(struct rueda_nccl_chore *self)
 {
     pthread_t id;
@@ -108,6 +111,7 @@ void rueda_nccl_chore_join(struct rueda_nccl_chore *self)
 }
 
 /* False: it has failed, or takes too long. */
+/* Let NCCL end what is in flight, so that destroying does not cut it off. */
 static bool flush(const struct rueda_nccl_chore *self)
 {
     const int64_t end_ns = rueda_clock_ns() + PATIENCE_NS;

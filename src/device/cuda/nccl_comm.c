@@ -2,8 +2,16 @@
 /*
  * The communicator of a place: its members find out whether all of them can use
  * NCCL, make it, and tell each other whether they have it (nccl_state.h has the
- * steps). What a member decides depends only on what all have told, so all
- * decide alike. Nothing here blocks: calls that would are chores.
+ * steps).
+ *
+ *     what a member knows        what all members decide from the cards
+ *     its library, GPU, setting  CARDS:   the same version, no shared GPU
+ *     the first member's id      TELL_ID: has it been made?
+ *     its communicator, or none  VERDICT: have all of them theirs?
+ *
+ * What a member decides depends only on what all have told, so all decide
+ * alike: either each of them uses NCCL from here on, or none does. Nothing here
+ * blocks: calls that would are chores.
  */
 #define RUEDA_LOG_TAG "device"
 
@@ -246,6 +254,8 @@ static rueda_status begin_chore(struct rueda_nccl_comm *self,
     return RUEDA_OK;
 }
 
+/* Once for a GPU; later communicators take the result. A member that must not use NCCL
+ * tells so and does not load it. */
 static rueda_status open_library(struct rueda_nccl_comm *self)
 {
     struct rueda_nccl *nccl = rueda_nccl_cuda(self)->nccl;
@@ -351,6 +361,8 @@ static rueda_status hear_id(struct rueda_nccl_comm *self,
     return RUEDA_OK;
 }
 
+/* All launches of this rank must have ended: NCCL allocates memory, which waits
+ * for what runs on the GPU (nccl_turn.c). */
 static rueda_status begin_join(struct rueda_nccl_comm *self,
                                struct rueda_task *task)
 {
@@ -455,6 +467,8 @@ static rueda_status hear_result(struct rueda_nccl_comm *self,
     return RUEDA_OK;
 }
 
+/* All steps that hear something are alike: go on with the talk, and when all
+ * entries are there with the step. */
 static rueda_status hear(struct rueda_nccl_comm *self, struct rueda_task *task,
                          rueda_status (*next)(struct rueda_nccl_comm *self,
                                               struct rueda_task *task))

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All members tell each other something. In each round a member has the entries
+ * of itself and of the have - 1 before it, and doubles them: it hears as many
+ * from the member that is `have` places before it, and sends its own to the one
+ * that is as many places after it. With five members the member 0 has
+ *
+ *     round    hears from    entries of
+ *       1          4         0 4
+ *       2          3         0 4 3 2
+ *       3          1         0 4 3 2 1
+ */
 #include <string.h>
 
 #include "device/cuda/nccl_state.h"

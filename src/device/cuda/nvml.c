@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* NVML: metrics of GPUs from the driver's own library, which is loaded by the
+ * first question. */
 #include "device/cuda/nvml.h"
 
 #include <string.h>
@@ -23,6 +25,7 @@ static rueda_status find_functions(struct rueda_nvml *nvml, const char *library,
     return RUEDA_OK;
 }
 
+/* All failures are "unsupported": there are no metrics, and a job runs on. */
 static rueda_status explain(const struct rueda_nvml *nvml,
                             rueda_nvml_result result, const char *what,
                             struct rueda_text *error)

@@ -60,6 +60,8 @@ static int add(struct rueda_cuda *cuda, int count, char *dst, const char *src,
 
 /* ---- Tables ----------------------------------------------------------- */
 
+/* By count and hash, and then byte by byte: a wrong table would move wrong
+ * memory. */
 static struct rueda_cuda_table *find(const struct rueda_cuda *cuda, int count,
                                      uint64_t hash)
 {
@@ -136,6 +138,7 @@ void rueda_cuda_tables_fini(struct rueda_cuda *cuda)
     free(cuda->scratch);
 }
 
+/* On failure the table is empty and can be used again. */
 static rueda_cuda_result table_grow(const struct rueda_cuda *cuda,
                                     struct rueda_cuda_table *table, int count)
 {
@@ -186,7 +189,8 @@ static rueda_cuda_result need_table(const struct rueda_cuda_scope *scope,
     return result;
 }
 
-/* Move the list in scratch; under the lock. */
+/* Move the list in scratch; under the lock, which also keeps the order of uses
+ * of a table the same for its event and on the GPU. */
 static rueda_cuda_result move(const struct rueda_cuda_scope *scope, int count)
 {
     struct rueda_cuda *cuda = scope->cuda;

@@ -42,6 +42,7 @@ static void compose(const struct rueda_doctor *doctor,
 
 /* ---- What they say ------------------------------------------------------ */
 
+/* Lines come from another machine, so their number is limited too. */
 static void take_line(void *arg, const struct rueda_line *line)
 {
     struct rueda_doctor_host *host = arg;
@@ -55,6 +56,8 @@ static void take_line(void *arg, const struct rueda_line *line)
         host->is_reached = true;
 }
 
+/* ssh comes first in the report of a host, since without it the rest is
+ * missing. */
 static void add_front(struct rueda_findings *findings,
                       const struct rueda_finding *finding)
 {
@@ -117,6 +120,8 @@ static void ask_others(struct rueda_doctor *doctor)
     free(errands);
 }
 
+/* A host with another version answers, but no ranks are started there
+ * (together.c). */
 static void compare_versions(struct rueda_doctor *doctor)
 {
     for (int i = 0; i < doctor->host_count; i++) {

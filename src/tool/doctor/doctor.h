@@ -3,6 +3,18 @@
  * `rueda doctor`: checks the hosts of a job before it runs. First each host
  * alone, over ssh and all at once; then the hosts that answered together, as
  * ranks that ruedarun starts.
+ *
+ *     doctor.c
+ *       alone.c      on every host: rueda doctor --facts    -> lines (line.h)
+ *                      facts.c, nets.c, gpus.c, gpu_ipc.c
+ *       together.c   ruedarun: rueda doctor --meet          -> lines
+ *                      meet.c
+ *       judge.c, pair.c    what to think of what was found, as pure functions
+ *       report.c           a table for people, JSON for programs
+ *
+ * Everything that is said about one thing is a finding (finding.h): a value, a
+ * verdict, and a fix unless all is well. Nothing is changed on any host. One
+ * thread; commands on hosts run as processes (errand.h), each with a deadline.
  */
 #ifndef RUEDA_TOOL_DOCTOR_DOCTOR_H
 #define RUEDA_TOOL_DOCTOR_DOCTOR_H

@@ -106,7 +106,9 @@ static void hang_up(struct rueda_errand_stream *stream)
     stream->fd = -1;
 }
 
-/* What is there, a zero byte taken for a newline. */
+/* What is there, a zero byte taken for a newline, since the text ends at a
+ * zero. What goes beyond RUEDA_ERRAND_BYTES is read and dropped: a command
+ * whose pipe is full would never end. */
 static void listen_to(struct rueda_errand_stream *stream)
 {
     char bytes[16384];
@@ -127,8 +129,9 @@ static void listen_to(struct rueda_errand_stream *stream)
     }
 }
 
-/* Has it ended? What it left behind may hold its streams open: that is not
- * waited for. flags as for waitpid(). */
+/* Has it ended? Then take what it has printed by now. Processes that it left
+ * behind may hold its streams open, and are not waited for. flags as for
+ * waitpid(). */
 static bool bury(struct rueda_errand *errand, double began, int flags)
 {
     int how = 0;
@@ -169,6 +172,7 @@ static void look_at_all(struct rueda_errand *errands, int count, double began)
     }
 }
 
+/* Its whole group, as a shell's child may be what hangs. */
 static void kill_late(struct rueda_errand *errand, double began)
 {
     if (errand->child <= 0)

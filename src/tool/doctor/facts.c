@@ -25,6 +25,7 @@
 /* Addresses of the segment that a host's ranks share, a rank. */
 #define SEGMENT_BYTES ((size_t)64 << 30)
 
+/* One word for "no limit", whatever this system's number for it is. */
 static struct rueda_judge_limit limit_of(__rlimit_resource_t what)
 {
     struct rlimit limit = {0, 0};
@@ -150,7 +151,9 @@ static bool has_rdma(void)
     return entry != NULL;
 }
 
-/* What ulimit allows: descriptors, locked memory, processes. */
+/* What ulimit allows: descriptors, locked memory, processes; and GPUs, whose
+ * drivers lock memory. The trial of GPU memory forks, so it comes before this
+ * process has opened the driver. */
 static void add_limits(struct rueda_facts *facts,
                        const struct rueda_doctor_job *job)
 {

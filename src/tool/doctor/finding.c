@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Findings and lists of them. Every text that enters one loses its control
+ * characters: much of it comes from other hosts, and all of it goes to a
+ * terminal.
+ */
 #include "tool/doctor/finding.h"
 
 #include <stdarg.h>

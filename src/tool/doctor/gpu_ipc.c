@@ -3,6 +3,16 @@
  * Can two processes of this host map each other's memory of a GPU? A child puts
  * a word there and hands over the memory's handle; this process maps it, and
  * reads the word.
+ *
+ *     child                                this process
+ *     cuMemAlloc, copies WORD there
+ *     cuIpcGetMemHandle   -- there[] -->   cuIpcOpenMemHandle
+ *     waits on back[]                      copies the word back, compares,
+ *                                          kills the child
+ *
+ * The child must live until the memory has been read. No process starts the
+ * driver (cuInit) before the fork: a child cannot use a driver that its parent
+ * has started.
  */
 #include <poll.h>
 #include <signal.h>

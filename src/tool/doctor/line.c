@@ -2,6 +2,14 @@
 /*
  * Writing and reading the doctor's lines of text. Lines come from other
  * machines, so every field is checked.
+ *
+ *     mark          kind   fields, with a tab before each
+ *     rueda-doctor  check  open files  ok  1048576 ...  (no fix)
+ *     rueda-doctor  half   tcp  0  2  2.1e-05  3.2e+09  120000
+ *
+ * The mark may stand anywhere in a line, as launchers may put the rank before
+ * it. What is not a line of ours is skipped without a word, as login shells
+ * print what they like.
  */
 #include "tool/doctor/line.h"
 
@@ -67,6 +75,8 @@ void rueda_line_write(const struct rueda_line *line, FILE *file)
 
 /* ---- Reading ------------------------------------------------------------ */
 
+/* Fields are copied, not pointed to: they are short, and a line may end in the
+ * middle of one. */
 static bool split(const char *text, struct fields *out)
 {
     out->count = 0;

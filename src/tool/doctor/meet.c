@@ -28,7 +28,8 @@
 #define SHORT_WARM_UPS 10
 #define LONG_WARM_UPS  1
 
-/* Every message begins with this. */
+/* Every message begins with this. Both sides send it and both see the other's,
+ * so they agree on the last exchange without one more message. */
 struct stamp {
     int64_t wall_ns;
     int64_t is_late; /* I would like to stop after this one */
@@ -203,6 +204,8 @@ static rueda_status meet(struct met_rank *rank, int peer, const char *way,
     return status;
 }
 
+/* The other rank of this host: by collectives where the transport has shared
+ * memory, else by messages. */
 static rueda_status meet_neighbour(struct met_rank *rank, const char *way,
                                    bool has_memory)
 {

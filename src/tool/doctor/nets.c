@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The networks of this host. */
+/* The networks of this host: the addresses of interfaces that are up, without
+ * loopback and link-local ones, by which no other host is reached. */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>

@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order in which hosts meet, and the judgement of the pairs' figures. */
+/*
+ * The order in which hosts meet, and the judgement of the pairs' figures.
+ *
+ * Hosts meet as players of a tournament do: in each round a host meets one
+ * other host at most, so the measurements of a round have no host in common,
+ * and after the last round every two have met. With four hosts:
+ *
+ *     round 0   0-3   1-2
+ *     round 1   1-3   0-2
+ *     round 2   2-3   0-1
+ *
+ * A pair is judged against the median of all pairs of its kind, because what is
+ * usual depends on the network; only what no network should have is judged by a
+ * fixed number.
+ */
 #include "tool/doctor/pair.h"
 
 #include <math.h>
@@ -67,10 +81,9 @@ static struct rueda_pair *add(struct rueda_pairs *pairs, int a, int b,
     return pair;
 }
 
-/*
- * A message takes d. By the clocks at both ends it takes d + o one way and
- * d - o the other, if b's clock is o ahead of a's.
- */
+/* A message takes d. By the clocks at both ends it takes d + o one way and d -
+ * o the other, if b's clock is o ahead of a's. So half the difference of the
+ * two is o, and o cannot be wrong by more than half their sum, which is d. */
 static void add_delta(struct rueda_pair *pair, bool is_b, int64_t delta_ns)
 {
     const double seconds = (double)delta_ns * 1e-9;

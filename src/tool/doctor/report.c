@@ -51,6 +51,7 @@ static void print_checks(const struct rueda_findings *findings, bool is_brief)
     }
 }
 
+/* place: in the list of hosts that have met. */
 static const char *name_of(const struct rueda_doctor *doctor, int place)
 {
     return doctor->hosts[doctor->met[place]].name;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hosts as a job: ruedarun starts two ranks on each, which meet in pairs.
+/*
+ * The hosts as a job: ruedarun starts two ranks on each, which meet in pairs.
+ *
+ * First all hosts in one job. If it fails, the first failure ends that job for
+ * all hosts, and hides what the others are like; so each pair that has not met
+ * is tried in a job of its own, a round of pairs at a time.
  */
 #include <math.h>
 #include <rueda/rueda.h>
