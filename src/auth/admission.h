@@ -21,6 +21,17 @@
  * The owner watches one descriptor, rueda_admission_fd(), and calls
  * rueda_admission_progress() when it is readable or when
  * rueda_admission_next_ns() has come. Nothing blocks. One thread at a time.
+ *
+ * The rest of this folder is what an admission stands on, and what follows it:
+ *
+ *      key.h                the secret that all ranks of a job have
+ *      handshake.h          the proof of it, as a state machine without I/O
+ *      shake.h              runs a handshake over a stream
+ *      cipher.h             the ciphers that this machine has
+ *      seal.h               encrypts and authenticates what follows
+ *      sealed_stream.h      the same for a stream of bytes
+ *      envelope.h           seals the key for one rank, on its way there
+ *      object.h             seals of objects that ranks unpickle
  */
 #ifndef RUEDA_AUTH_ADMISSION_H
 #define RUEDA_AUTH_ADMISSION_H

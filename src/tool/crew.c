@@ -279,8 +279,7 @@ struct wait {
     char words[384]; /* of the first rank that failed in words */
 };
 
-/* The first failure decides; the others of GRACE_S later are its consequences.
- */
+/* The first failure decides; the other ranks get GRACE_S more to answer. */
 static void fail(struct wait *wait, const char *words)
 {
     const double grace = rueda_tool_clock() + GRACE_S;

@@ -7,10 +7,11 @@
  *     turn     | batch | batch | ...               |     about SLICE_S
  *     batch    | barrier | run() x iterations | barrier | check
  *
- * The clock is read at both ends of a batch only, as a small operation takes
- * less than reading it. A batch takes about BATCH_S, as far as the numbers can
- * be checked after that many repetitions (case.h); from LARGE_BYTES on it is
- * one operation. The time of a batch is that of its slowest rank.
+ * The clock is read at both ends of a batch only, since reading it takes a
+ * noticeable part of a small operation's time. A batch takes about BATCH_S, as
+ * far as the numbers can be checked after that many repetitions (case.h); from
+ * LARGE_BYTES on it is one operation. The time of a batch is that of its
+ * slowest rank.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The timeline: what happened to each named tensor, on all ranks, on one clock,
- * as a Chrome trace. docs/timeline.md says what is in the file.
+ * as a Chrome trace. docs/timeline.md says what is in the file. (The other half
+ * of this folder is the flight recorder, flight.h: what each rank did last.)
  *
  * A rank notes small records in a buffer of its own. On rank 0 a thread makes
  * JSON of them, ten times a second, and writes the file, so that the engine

@@ -153,7 +153,7 @@ static bool has_rdma(void)
 
 /* What ulimit allows: descriptors, locked memory, processes; and GPUs, whose
  * drivers lock memory. The trial of GPU memory forks, so it comes before this
- * process has opened the driver. */
+ * process starts the driver. */
 static void add_limits(struct rueda_facts *facts,
                        const struct rueda_doctor_job *job)
 {

@@ -81,9 +81,9 @@ static struct rueda_pair *add(struct rueda_pairs *pairs, int a, int b,
     return pair;
 }
 
-/* A message takes d. By the clocks at both ends it takes d + o one way and d -
- * o the other, if b's clock is o ahead of a's. So half the difference of the
- * two is o, and o cannot be wrong by more than half their sum, which is d. */
+/* A message takes d. If b's clock is o ahead of a's, the two ends find d + o
+ * for one way and d - o for the other. So half their difference is o, and o
+ * cannot be wrong by more than half their sum, which is d. */
 static void add_delta(struct rueda_pair *pair, bool is_b, int64_t delta_ns)
 {
     const double seconds = (double)delta_ns * 1e-9;
