@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import sys
 from collections.abc import Sequence
@@ -229,19 +230,36 @@ class HorovodBasics:
         return True
 
     def nccl_built(self) -> int:
-        """The version of NCCL as a number, 0 without it."""
+        """Always 0, also where NCCL carries tensors on GPUs: it is opened at run time.
+
+        Scripts ask this to learn whether Adasum on GPUs averages the ranks of each host
+        first, and then multiply their learning rate by :func:`local_size`. Here Adasum
+        combines all ranks one by one.
+        """
         return 0
 
     def ddl_built(self) -> bool:
+        """Is IBM's DDL there? Never."""
         return False
 
     def ccl_built(self) -> bool:
+        """Is oneCCL there? Never."""
         return False
 
     def cuda_built(self) -> bool:
-        return False
+        """Can the driver of NVIDIA's GPUs be loaded here? Nothing is built against it.
+
+        The library is the one that tensors on a GPU need: that of ``RUEDA_CUDA_LIB``, or
+        ``libcuda.so.1``. No GPU is opened.
+        """
+        try:
+            ctypes.CDLL(os.environ.get("RUEDA_CUDA_LIB") or "libcuda.so.1")
+        except OSError:
+            return False
+        return True
 
     def rocm_built(self) -> bool:
+        """Are GPUs of AMD supported? No."""
         return False
 
     def _get_process_set_ids_and_ranks(self) -> dict[int, list[int]]:
