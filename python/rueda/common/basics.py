@@ -18,12 +18,19 @@ from .process_sets import ProcessSet, is_communicator
 
 __all__ = ["Adasum", "Average", "HorovodBasics", "Max", "Min", "Product", "Sum", "basics"]
 
-#: How the numbers of several ranks become one.
+# How the numbers of several ranks become one.
+
+#: The sum of all ranks, divided by their number; the default of reductions.
 Average = 0
+#: The sum of all ranks.
 Sum = 1
+#: An adaptive sum: vectors that agree are averaged, and orthogonal ones added.
 Adasum = 2
+#: The least number of all ranks, element by element.
 Min = 3
+#: The greatest number of all ranks, element by element.
 Max = 4
+#: The product of all ranks, element by element.
 Product = 5
 
 _DYNAMIC = "dynamic"

@@ -128,6 +128,7 @@ def _set_all(variables: dict[str, str | None]) -> None:
 
 
 def num_rank_is_power_2(num_rank: int) -> bool:
+    """Is it a power of two, as Adasum asks for?"""
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
 
 
