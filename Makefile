@@ -2,7 +2,7 @@
 # "make help" lists them.
 
 .PHONY: all build check demo test trainers bench lint sanitize fuzz seeds \
-    nth-calls chaos coverage wheel wheel-portable aarch64 clean help
+    nth-calls chaos coverage wheel wheel-portable aarch64 docs clean help
 # The stages share two cores and the folder .venv: one at a time, always.
 .NOTPARALLEL:
 
@@ -82,6 +82,10 @@ wheel-portable: ## build dist/*.whl for glibc 2.28 and later
 aarch64: ## build for aarch64, and run tests without shared memory in qemu
 	@tools/setup build aarch64
 	@tools/aarch64
+
+docs: ## build the site of the documentation (build/site); fails on warnings
+	@tools/setup docs
+	@tools/docs
 
 clean: ## remove what was built; .venv stays
 	rm -rf build dist

@@ -570,8 +570,8 @@ struct rueda_submit_args {
  * here, with nothing handed over and words from rueda_last_error():
  * RUEDA_ERR_INVALID, also if one of this name is not yet delivered;
  * RUEDA_ERR_UNSUPPORTED for a reduce-scatter by anything but sum and average,
- * adasum in a set of some ranks, and messages on accelerators. Tensors that are
- * on accelerators on all ranks end with that; where some have theirs in the
+ * adasum in a set of some ranks, messages on accelerators, and with
+ * RUEDA_REPAIR=1 all tensors on them. Where only some ranks have theirs in the
  * memory of the host, it is a mismatch.
  */
 RUEDA_API rueda_status rueda_submit(rueda_ctx *ctx,

@@ -292,9 +292,9 @@ static const struct rueda_setting settings[] = {
     {"RUEDA_STORE_KEEPER", "rank0",
      "the process that listens there: rank0 or launcher", AT(store_keeper),
      parse_keeper},
-    {"RUEDA_JOB", "rueda",
-     "name of the job: ranks of one user with the same name meet; by default "
-     "those of one program and folder",
+    {"RUEDA_JOB", "",
+     "name of the job: ranks of one user with the same name meet; not set: the "
+     "launcher's name for it, or one made of program and folder",
      AT(job), parse_name},
     {"RUEDA_KEY_FILE", "",
      "file with the job's key (64 hex digits, readable by its owner only)",

@@ -100,7 +100,7 @@ const struct rueda_horovod_alias *rueda_horovod_alias(const char *setting)
 #define NO_MPI     "there is no MPI inside"
 #define NO_CYCLES  "there are no cycles: work starts when it is ready"
 #define BY_NETWORK "hosts and networks decide which transport is used"
-#define IN_HOST    "tensors are in the memory of the host"
+#define BY_DRIVER  "the library itself arranges copies and kernels on GPUs"
 
 /* Values that make no difference here, whatever they are. */
 #define ANY NULL
@@ -115,9 +115,9 @@ static const struct rueda_horovod_variable variables[] = {
     {"HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", NO_AUTO, "20"},
     {"HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", NO_AUTO, "0.8"},
     {"HOROVOD_TORUS_ALLREDUCE", BY_TUNE, "0"},
-    {"HOROVOD_BATCH_D2D_MEMCOPIES", IN_HOST, "1"},
-    {"HOROVOD_NUM_NCCL_STREAMS", IN_HOST, "1"},
-    {"HOROVOD_ENABLE_ASYNC_COMPLETION", IN_HOST, "0"},
+    {"HOROVOD_BATCH_D2D_MEMCOPIES", BY_DRIVER, "1"},
+    {"HOROVOD_NUM_NCCL_STREAMS", BY_DRIVER, "1"},
+    {"HOROVOD_ENABLE_ASYNC_COMPLETION", BY_DRIVER, "0"},
     {"HOROVOD_CPU_OPERATIONS", BY_NETWORK, "gloo mpi"},
     {"HOROVOD_CONTROLLER", BY_NETWORK, "gloo mpi"},
     {"HOROVOD_CCL_CACHE", "there is no oneCCL inside", "0"},

@@ -3,8 +3,8 @@
  * Driving the engine: what the files that do it share. engine.h has the
  * outline.
  *
- *   token.c        one thread at a time drives: the token, and waking the
- * others wait.c         a thread that holds the token takes turns, or waits
+ *   token.c        one thread at a time drives: the token, and waking others
+ *   wait.c         a thread that holds the token takes turns, or waits
  *   background.c   the thread that drives when no caller waits
  *   submit.c       operations come in
  *   engine_init.c  the engine begins and ends

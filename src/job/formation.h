@@ -95,10 +95,9 @@ rueda_status rueda_formation_begin_next(struct rueda_formation *old,
 
 /*
  * Have all members of this host begun it? RUEDA_OK: it is open.
- * RUEDA_IN_PROGRESS: ask
- * again; the segment notifies this rank. The caller has a deadline. Otherwise,
- * with words, it never opens: RUEDA_ERR_PEER_LOST, a member is lost;
- * RUEDA_ERR_CANCELLED, a member has gone on to a later term;
+ * RUEDA_IN_PROGRESS: ask again; the segment notifies this rank. The caller has
+ * a deadline. Otherwise, with words, it never opens: RUEDA_ERR_PEER_LOST, a
+ * member is lost; RUEDA_ERR_CANCELLED, a member has gone on to a later term;
  * RUEDA_ERR_MISMATCH, a member has begun it with others.
  */
 rueda_status rueda_formation_meet(struct rueda_formation *next,

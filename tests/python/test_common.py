@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from rueda.common import excepthook, util
@@ -21,6 +23,9 @@ from rueda.common.process_sets import (
     global_process_set,
     remove_process_set,
 )
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 60
 
 
 @pytest.mark.parametrize(
@@ -72,11 +77,37 @@ def test_powers_of_two(number: int, is_so: bool) -> None:
 def test_what_is_available() -> None:
     assert not util.extension_available("no_such_framework")
     assert util.mpi_built() and util.gloo_built()
+    # Not what is there: docs/from-horovod.md says why.
     assert util.nccl_built() == 0
     assert util.get_extension_full_path(__file__, "x", "y").endswith(
         os.path.join("x", "y" + util.get_ext_suffix())
     )
     assert util.is_iterable("x") and not util.is_iterable(1)
+
+
+def test_cuda_is_there_where_its_driver_can_be_loaded(
+    need_tool: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = tmp_path / "libcuda_stand_in.so.1"
+    monkeypatch.setenv("RUEDA_CUDA_LIB", str(driver))
+    assert not basics.cuda_built()
+    assert not util.gpu_available("torch")
+    subprocess.run(
+        [need_tool("cc"), "-shared", "-fPIC", "-pthread", f"-I{ROOT / 'src'}", "-o", str(driver),
+         str(ROOT / "tests/support/fake/cuda.c")],
+        check=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert basics.cuda_built()
+    # The other bindings copy tensors to the host.
+    assert not util.gpu_available("tensorflow")
+
+
+def test_torch_says_whether_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="missing tool: torch")
+    monkeypatch.setattr(basics, "cuda_built", lambda: True)
+    for has_gpu in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda answer=has_gpu: answer)
+        assert util.gpu_available("torch") is has_gpu
 
 
 def test_average_is_an_old_way_to_say_op() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from functools import cache
@@ -39,18 +40,18 @@ def sources() -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in sorted(files))
 
 
-def c_blocks() -> list:
-    """Every block marked as C, named by its page and line."""
+def blocks_in(language: str) -> list:
+    """Every block that is marked so, named by its page and line."""
     blocks = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for found in re.finditer(r"^```c\n(.*?)^```$", text, re.M | re.S):
+        for found in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.M | re.S):
             line = text.count("\n", 0, found.start(1)) + 1
             blocks.append(pytest.param(found.group(1), id=f"{name_of(page)}:{line}"))
     return blocks
 
 
-@pytest.mark.parametrize("block", c_blocks())
+@pytest.mark.parametrize("block", blocks_in("c"))
 def test_c_block_compiles(block: str, need_tool: Callable[[str], str]) -> None:
     program = block if "int main" in block else f"{HEAD}{block}}}\n"
     done = subprocess.run(
@@ -62,6 +63,11 @@ def test_c_block_compiles(block: str, need_tool: Callable[[str], str]) -> None:
         timeout=LIMIT_S,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("block", blocks_in("python"))
+def test_python_block_is_python(block: str) -> None:
+    ast.parse(block)
 
 
 @pytest.mark.parametrize(

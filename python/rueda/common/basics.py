@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import sys
 from collections.abc import Sequence
@@ -17,12 +18,19 @@ from .process_sets import ProcessSet, is_communicator
 
 __all__ = ["Adasum", "Average", "HorovodBasics", "Max", "Min", "Product", "Sum", "basics"]
 
-#: How the numbers of several ranks become one.
+# How the numbers of several ranks become one.
+
+#: The sum of all ranks, divided by their number; the default of reductions.
 Average = 0
+#: The sum of all ranks.
 Sum = 1
+#: An adaptive sum: vectors that agree are averaged, and orthogonal ones added.
 Adasum = 2
+#: The least number of all ranks, element by element.
 Min = 3
+#: The greatest number of all ranks, element by element.
 Max = 4
+#: The product of all ranks, element by element.
 Product = 5
 
 _DYNAMIC = "dynamic"
@@ -229,19 +237,36 @@ class HorovodBasics:
         return True
 
     def nccl_built(self) -> int:
-        """The version of NCCL as a number, 0 without it."""
+        """Always 0, also where NCCL carries tensors on GPUs: it is opened at run time.
+
+        Scripts ask this to learn whether Adasum on GPUs averages the ranks of each host
+        first, and then multiply their learning rate by :func:`local_size`. Here Adasum
+        combines all ranks one by one.
+        """
         return 0
 
     def ddl_built(self) -> bool:
+        """Is IBM's DDL there? Never."""
         return False
 
     def ccl_built(self) -> bool:
+        """Is oneCCL there? Never."""
         return False
 
     def cuda_built(self) -> bool:
-        return False
+        """Can the driver of NVIDIA's GPUs be loaded here? Nothing is built against it.
+
+        The library is the one that tensors on a GPU need: that of ``RUEDA_CUDA_LIB``, or
+        ``libcuda.so.1``. No GPU is opened.
+        """
+        try:
+            ctypes.CDLL(os.environ.get("RUEDA_CUDA_LIB") or "libcuda.so.1")
+        except OSError:
+            return False
+        return True
 
     def rocm_built(self) -> bool:
+        """Are GPUs of AMD supported? No."""
         return False
 
     def _get_process_set_ids_and_ranks(self) -> dict[int, list[int]]:

@@ -66,7 +66,8 @@ def output_of(handle: int) -> Any:
 def poll(handle: int) -> bool:
     """Has the operation ended, so that :func:`synchronize` will not block?
 
-    Its name can be used again then.
+    Its name can be used again then. :class:`ValueError` for what is not the handle of an
+    operation in flight.
     """
     pending = _pending.get(handle)
     if pending is None:

@@ -34,7 +34,8 @@ def broadcast_object(
     """Return the root's object on all ranks; on the root that is obj itself.
 
     ``root_rank`` is a rank of the job, also in a process set. The other ranks
-    may pass anything, for example None.
+    may pass anything, for example None. The object is pickled, by cloudpickle where that is
+    installed. One that was changed on the way is not unpickled, and raises RuntimeError.
     """
     name = name or "broadcast_object"
     number = set_of(process_set)

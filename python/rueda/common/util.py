@@ -41,8 +41,15 @@ def check_extension(ext_name: str, ext_env_var: str, pkg_path: str, *args: str) 
 
 
 def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
-    """Are tensors of accelerators reduced where they are? Not yet."""
-    return False
+    """Does the binding of this framework take tensors on a GPU, and is there one?
+
+    Only that of PyTorch takes them.
+    """
+    if ext_base_name != "torch" or not (extension_available("torch") and basics.cuda_built()):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def mpi_built(verbose: bool = False) -> bool:
@@ -121,6 +128,7 @@ def _set_all(variables: dict[str, str | None]) -> None:
 
 
 def num_rank_is_power_2(num_rank: int) -> bool:
+    """Is it a power of two, as Adasum asks for?"""
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
 
 

@@ -24,7 +24,7 @@ _CLOSE_S = 10.0
 
 
 class BaseDataLoader:
-    """Batches of an epoch, as :meth:`_iterate` makes and :meth:`_process_batch` finishes them."""
+    """Batches of an epoch, as ``_iterate()`` makes and ``_process_batch()`` finishes them."""
 
     def __len__(self) -> int:
         """The number of batches of an epoch."""

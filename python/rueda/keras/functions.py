@@ -155,7 +155,7 @@ def load_model(
     """Load a model as ``keras.models.load_model`` does, and distribute its optimizer.
 
     The optimizer's state is that of the file. ``custom_optimizers`` are classes that it may
-    be of; ``options`` are fields of :class:`rueda.keras.options.Options`, such as ``op`` or
+    be of; ``options`` are arguments of :func:`DistributedOptimizer`, such as ``op`` or
     ``process_set``. ``legacy_opts`` is accepted and not needed.
     """
     known = {kind.__name__: kind for kind in custom_optimizers or ()}

@@ -30,7 +30,11 @@ def broadcast_parameters(params: Any, root_rank: int) -> None:
 
     ``params`` is ``model.state_dict()`` or another dict, ``model.named_parameters()``
     or another iterable of (name, tensor), or a list of tensors. What is no tensor
-    is left alone. Ranks may list a dict's keys in different orders.
+    is left alone. Ranks may list a dict's keys in different orders. A model's buffers, such
+    as running statistics, are in its ``state_dict()`` only.
+
+    :raises ValueError: this is not a collection of parameters.
+    :raises HorovodInternalError: the root has other parameters, or a rank is lost.
     """
     handles = [
         mpi_ops.broadcast_async_(_as_known_type(tensor), root_rank, name)
@@ -100,7 +104,7 @@ def broadcast_optimizer_state(
     The others need no state yet: they get what the root has, of whatever kind.
     Parameters that have no gradient are left with one of zeros where there was
     no state. ``model`` tells which of them have sparse gradients, where the
-    optimizer alone does not.
+    optimizer alone does not. :class:`ValueError` for LBFGS, whose state cannot be sent.
     """
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("broadcast_optimizer_state: the state of LBFGS cannot be broadcast")

@@ -5,6 +5,10 @@ Ranks match operations by name; those without a name by their order. Every
 function takes a ``process_set``, and reductions take factors by which inputs and
 results are multiplied. Results of functions that return tensors, but for those
 in place, can be differentiated.
+
+Wrong arguments are refused at once, before anything is sent. Ranks that do not
+agree, or that are lost, are an error on all ranks, raised by the function that waits:
+the one without ``_async``, or :func:`synchronize`.
 """
 
 from __future__ import annotations
@@ -71,7 +75,10 @@ def allreduce_async_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Begin to reduce the tensor over all ranks, in place; returns a handle."""
+    """Begin to reduce the tensor over all ranks, in place; by default to the average.
+
+    Returns a handle for :func:`synchronize`. Do not read or write the tensor until then.
+    """
     return submit.allreduce(
         tensor, True, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
     )
@@ -86,7 +93,11 @@ def allreduce_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Tensor:
-    """Reduce the tensor over all ranks, in place; by default to the average."""
+    """Reduce the tensor over all ranks, in place; by default to the average.
+
+    Returns the same tensor. It raises what :func:`allreduce` raises; what the tensor holds
+    then is undefined.
+    """
     return synchronize(
         submit.allreduce(
             tensor, True, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
@@ -103,7 +114,11 @@ def allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Begin to reduce the tensor over all ranks; returns a handle."""
+    """Begin to reduce the tensor over all ranks; by default to the average.
+
+    Returns a handle for :func:`synchronize`, which returns a new tensor. Do not write
+    the input until then.
+    """
     return submit.allreduce(
         tensor, False, name, _op_of(op, average), prescale_factor, postscale_factor, process_set
     )
@@ -121,8 +136,22 @@ def allreduce(
 ) -> Tensor:
     """Return the reduction of the tensor over all ranks: by default the average.
 
-    ``op`` chooses another: Sum, Min, Max, Product, Adasum. A name matches the operation
-    with those of the other ranks; without one, its number does.
+    An average of integers is cut towards zero. All ranks give tensors of one shape and type.
+
+    :param average: the old way to say ``op``: True is Average, False is Sum.
+    :param name: matches the operation with those of the other ranks. Without a name, ranks
+        match operations by the order in which they are submitted.
+    :param compression: makes the tensor smaller before it is sent, such as
+        ``Compression.fp16``.
+    :param op: Average, Sum, Min, Max, Product or Adasum.
+    :param prescale_factor: multiplies the tensor before the reduction.
+    :param postscale_factor: multiplies the result.
+    :param process_set: reduce among these ranks only.
+    :raises ValueError: an argument is wrong, the type cannot be reduced, the name is in use,
+        or there is no job (:class:`~rueda.common.exceptions.NotInitializedError`).
+    :raises NotImplementedError: this reduction cannot be done, such as Adasum in a process set.
+    :raises HorovodInternalError: ranks do not agree, or one of them is lost; the message says
+        which, and what differs.
     """
     how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
     if compression is Compression.none:
@@ -145,7 +174,10 @@ def grouped_allreduce_async_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Begin to reduce tensors, in place, when all of them are there on all ranks."""
+    """Begin to reduce tensors, in place, when all of them are there on all ranks.
+
+    By default to averages. Returns one handle for all of them.
+    """
     how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
     return submit.grouped_allreduce(tensors, True, name, *how)
 
@@ -159,7 +191,7 @@ def grouped_allreduce_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> list[Tensor]:
-    """Reduce tensors together, in place."""
+    """Reduce tensors together, in place; by default to averages. Returns the same tensors."""
     how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
     return list(synchronize(submit.grouped_allreduce(tensors, True, name, *how)))
 
@@ -173,7 +205,10 @@ def grouped_allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Begin to reduce tensors when all of them are there on all ranks."""
+    """Begin to reduce tensors when all of them are there on all ranks.
+
+    By default to averages. Returns one handle, whose result is a list.
+    """
     how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
     return submit.grouped_allreduce(tensors, False, name, *how)
 
@@ -188,7 +223,10 @@ def grouped_allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> list[Tensor]:
-    """Return the reductions of tensors, by default averages, which are done together."""
+    """Return the reductions of tensors, by default averages, which are done together.
+
+    Arguments and errors are those of :func:`allreduce`.
+    """
     how = (_op_of(op, average), prescale_factor, postscale_factor, process_set)
     if compression is Compression.none:
         return _grouped_allreduce(tensors, name, how)
@@ -219,7 +257,8 @@ def allgather(
 ) -> Tensor:
     """Return the rows of all ranks, one after another in the order of ranks.
 
-    Ranks may have different numbers of rows; the other dimensions are equal.
+    Ranks may have different numbers of rows; the other dimensions are equal, otherwise
+    :class:`HorovodInternalError` says on all ranks which two differ.
     """
     if _needs_gradient([tensor]):
         return autograd.Allgather.apply(tensor, name, process_set)
@@ -266,7 +305,11 @@ def broadcast(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Tensor:
-    """Return the tensor of the root, which is a rank of the job, also in a process set."""
+    """Return the tensor of the root.
+
+    ``root_rank`` is a rank of the job, also in a process set. All ranks give a tensor of
+    the root's shape and type; what it holds matters on the root only.
+    """
     if _needs_gradient([tensor]):
         return autograd.Broadcast.apply(tensor, root_rank, name, process_set)
     return synchronize(submit.broadcast(tensor, False, root_rank, name, process_set))
@@ -288,7 +331,7 @@ def broadcast_(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Tensor:
-    """Overwrite the tensor with the root's."""
+    """Overwrite the tensor with the root's, and return it; otherwise as :func:`broadcast`."""
     return synchronize(submit.broadcast(tensor, True, root_rank, name, process_set))
 
 
@@ -315,6 +358,9 @@ def alltoall(
 
     ``splits`` says how many rows go to each rank; the result is then a pair of
     the rows and how many came from each. Without it all get as many.
+
+    :class:`ValueError` if the splits are more than the rows, or if without splits the rows
+    cannot be shared equally.
     """
     if _needs_gradient([tensor]):
         pair = autograd.Alltoall.apply(tensor, splits, name, process_set)
@@ -347,7 +393,9 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Tensor:
-    """Return my rows of the reduction of the tensor over all ranks.
+    """Return my rows of the reduction of the tensor over all ranks: by default the average.
+
+    ``op`` is Average or Sum; another one raises :class:`NotImplementedError`.
 
     Rows are shared equally; if that does not work out the lowest ranks have one
     more.
@@ -409,8 +457,9 @@ def join(device: int = -1) -> int:
     """Say that this rank has no more data, and wait until all have said so.
 
     Meanwhile the others' reductions go on as if nothing came from here, but
-    averages divide by all ranks. Returns the rank that joined last. ``device``
-    has no effect.
+    averages divide by all ranks. Other collectives, such as a broadcast, raise
+    :class:`HorovodInternalError` on the ranks that still have data. Returns the rank that
+    joined last. ``device`` has no effect.
     """
     last = synchronize(submit.join())
     _compare_again()  # a rank may take its first step only now
@@ -418,7 +467,10 @@ def join(device: int = -1) -> int:
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Wait until all ranks have come here."""
+    """Wait until all ranks of the process set have come here.
+
+    :class:`HorovodInternalError` if one of them is lost before.
+    """
     synchronize(submit.barrier(process_set))
 
 

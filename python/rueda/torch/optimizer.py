@@ -378,6 +378,9 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
     that the ranks exchange gradients while they compute others. ``step()`` waits
     for all of them.
 
+    The gradients of all ranks are averaged, unless ``op`` says otherwise. The result is an
+    object of the same class; the given optimizer is not to be used any more.
+
     :param named_parameters: names that are the same on all ranks, as
         ``model.named_parameters()`` gives them. Without them the places of
         parameters in the optimizer are their names.
@@ -399,6 +402,11 @@ def DistributedOptimizer(  # noqa: N802 -- the name that scripts use
     :param gradients: "shared" puts gradients into memory that all ranks of the host share,
         after the third step; "auto" tries both ways then, and takes the faster; "private",
         as by default, does not. The same on all ranks.
+    :raises TypeError: this is not an optimizer of ``torch.optim``.
+    :raises ValueError: it is distributed already, or an argument is wrong.
+
+    ``step()`` and ``synchronize()`` raise :class:`HorovodInternalError` if ranks do not agree
+    or one of them is lost.
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(

@@ -80,7 +80,7 @@ static void without_variables_every_setting_has_its_default(void **state)
 
     assert_int_equal(config.rank, -1);
     assert_int_equal(config.size, -1);
-    assert_string_equal(config.job, "rueda");
+    assert_string_equal(config.job, "");
     assert_string_equal(config.key_file, "");
     assert_int_equal(config.key_fd, -1);
     assert_int_equal(config.start_timeout_ms, 30000);
@@ -128,7 +128,7 @@ static void every_setting_has_a_name_and_help(void **state)
 static void an_empty_variable_counts_as_unset(void **state)
 {
     (void)state;
-    assert_string_equal(good("RUEDA_JOB", "").job, "rueda");
+    assert_string_equal(good("RUEDA_JOB", "").job, "");
 }
 
 static void ranks_are_whole_numbers_from_0(void **state)
