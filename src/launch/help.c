@@ -202,7 +202,7 @@ void rueda_launch_check_build(const struct rueda_options *options, FILE *out)
             "%s v%s:\n"
             "\n"
             "Available Frameworks:\n"
-            "    [ ] TensorFlow\n"
+            "    [X] TensorFlow\n"
             "    [X] PyTorch\n"
             "    [ ] MXNet\n"
             "\n"
@@ -219,7 +219,9 @@ void rueda_launch_check_build(const struct rueda_options *options, FILE *out)
             options->is_horovodrun ? "Horovod" : "Rueda", rueda_version(),
             has_mpi ? 'X' : ' ');
     if (!options->is_horovodrun)
-        fputs("\n\"Gloo\" stands for Rueda's own, without MPI; the MPI that "
-              "starts ranks is the\nmpirun on the PATH.\n",
-              out);
+        fputs(
+            "\n\"Gloo\" stands for Rueda's own, without MPI; the MPI that "
+            "starts ranks is the\nmpirun on the PATH. NCCL is looked for when "
+            "tensors on GPUs need it; 'rueda doctor'\nshows what it finds.\n",
+            out);
 }

@@ -741,7 +741,7 @@ def test_what_is_built_is_told_as_horovodrun_tells_it(need_tool, tmp_path: Path)
 Horovod v{version}:
 
 Available Frameworks:
-    [ ] TensorFlow
+    [X] TensorFlow
     [X] PyTorch
     [ ] MXNet
 
