@@ -63,6 +63,15 @@ def test_without_an_end_of_a_step_repair_is_refused_with_words(run) -> None:
     assert "so that the number of ranks could change nowhere" in done.stderr
 
 
+def test_what_repair_refuses_is_started_again(run) -> None:
+    pytest.importorskip("torch", reason="missing tool: torch")
+    done = run("repair_by_run.py", "none", {1: 5}, "-np", "2", "--restarts", "1")
+    assert done.returncode == 0, done.stderr
+    assert "could change nowhere" in done.stderr
+    assert "restart 1 of 1" in done.stderr
+    assert len(re.findall(r"of 2 calls 1 got 3,3,3,3,3,3,3,3\b", done.stdout)) == 2
+
+
 def test_in_an_elastic_job_repair_is_refused_with_words(run) -> None:
     pytest.importorskip("torch", reason="missing tool: torch")
     done = run("repair_by_run.py", "commit", {1: 5}, "-np", "3", "--min-np", "2", "-H",
