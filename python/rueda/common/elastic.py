@@ -366,7 +366,7 @@ def _begin_repair(reset: Callable[[], None]) -> None:
     Ranks that have begun without it begin again. Where the job cannot repair itself
     rank 0 says why, and nothing else is changed.
     """
-    if _core.repairs():
+    if _core.repairs() or (basics.is_initialized() and basics.size() == 1):
         return
     if _core.elastic_term() > 0:
         if basics.rank() == 0:
