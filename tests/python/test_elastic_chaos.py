@@ -156,24 +156,35 @@ def check_samples(job: Job, samples: int) -> None:
     assert set(last.values()) <= {1}
 
 
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures and labels, for ranks that would take long to import scikit-learn."""
+    torch = pytest.importorskip("torch", reason="missing tool: torch")
+    datasets = pytest.importorskip("sklearn.datasets", reason="missing tool: scikit-learn")
+    found = datasets.load_digits()
+    path = tmp_path_factory.mktemp("digits") / "digits.pt"
+    pictures = torch.tensor(found.images, dtype=torch.float32).flatten(1) / 16
+    torch.save((pictures, torch.tensor(found.target)), path)
+    return path
+
+
 @pytest.mark.parametrize("number", range(FIRST, FIRST + ROUNDS))
 def test_whoever_is_killed_the_job_ends_well(
     start,  # noqa: F811
     number: int,
     record_property,
+    request: pytest.FixtureRequest,
 ) -> None:
     chance = random.Random(number)
     before = shared_names()
     training = NUMBERS if number % 2 else DIGITS
-    if training is DIGITS:
-        pytest.importorskip("torch", reason="missing tool: torch")
-        pytest.importorskip("sklearn", reason="missing tool: scikit-learn")
+    data = str(request.getfixturevalue("digits")) if training is DIGITS else ""
     size, slots = str(training.ranks), (training.ranks + 1) // 2
     job = start(
         "-np", size, "--min-np", "1", "--max-np", size, "-H",
         f"localhost:{slots},127.0.0.1:{slots}", "--blacklist-cooldown-range", "1", "2",
         steps=training.steps, pause=0.03, training=program(training.name), KILL=kills(),
-        SAMPLES=str(training.samples),
+        SAMPLES=str(training.samples), DIGITS=data,
     )  # fmt: skip
     job.wait_for_step(2)
     spared = chance.choice(job.lines("begins")).process

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handwritten digits in PyTorch while ranks come and go: ``elastic_digits.py LOG STEPS PAUSE``.
 
-The model and the data of examples/elastic/pytorch.py. Every rank appends lines to the file LOG
-as elastic_steps.py does, with a digest of its parameters in place of the weights. A ledger hands
-out the pictures, and the file LOG.counts gets how often each was seen in each epoch.
+The model of examples/elastic/pytorch.py, and the first SAMPLES pictures of the file DIGITS. Every
+rank appends lines to the file LOG as elastic_steps.py does, with a digest of its parameters in
+place of the weights. A ledger hands out the pictures, and the file LOG.counts gets how often each
+was seen in each epoch.
 """
 
 from __future__ import annotations
@@ -19,17 +20,15 @@ import rueda.torch as hvd
 import torch
 import torch.nn.functional as F
 from rueda.data import Ledger
-from sklearn.datasets import load_digits
 from torch import nn
 
 log, steps, pause = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 BATCH = 16
 
 torch.set_num_threads(1)
-digits = load_digits()
+pictures, labels = torch.load(os.environ["DIGITS"])
 length = int(os.environ["SAMPLES"])
-pictures = torch.tensor(digits.images[:length], dtype=torch.float32).flatten(1) / 16
-labels = torch.tensor(digits.target[:length])
+pictures, labels = pictures[:length], labels[:length]
 hvd.init()
 torch.manual_seed(1)
 model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
