@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of one side of bench/torch: it does what lines on its input ask for.
 
-    torch_side.py none|gloo|rueda
+    torch_side.py none|gloo|rueda|repair
 
 A line is a JSON list, what to do and with what; so is the answer, which has a
 time in seconds for each repetition. Between lines the rank sleeps in a read, so
@@ -124,7 +124,8 @@ class Rueda(Alone):
         self._hvd.allreduce_(tensor, op=self._hvd.Sum, name=name)
 
 
-SIDES: dict[str, type[Alone]] = {"none": Alone, "gloo": Gloo, "rueda": Rueda}
+# repair is Rueda with RUEDA_REPAIR=1, which its environment says.
+SIDES: dict[str, type[Alone]] = {"none": Alone, "gloo": Gloo, "rueda": Rueda, "repair": Rueda}
 
 
 class Training:

@@ -10,18 +10,21 @@ use it finds the header in :func:`get_include` and the library itself at
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
 from ._core import version as __version__
 
-__all__ = ["__version__", "get_include", "get_library", "metrics", "run"]
+__all__ = ["__version__", "elastic", "get_include", "get_library", "metrics", "run"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def __getattr__(name: str) -> Any:
-    """:func:`rueda.run` and :func:`rueda.metrics` are loaded on first use."""
+    """``rueda.elastic``, ``rueda.run`` and ``rueda.metrics`` are loaded on first use."""
+    if name == "elastic":
+        return importlib.import_module(".elastic", __name__)
     if name == "metrics":
         from .common.gpus import metrics
 

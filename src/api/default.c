@@ -364,3 +364,8 @@ int rueda_default_has_dynamic_sets(const rueda_ctx *ctx)
 {
     return ctx->job->config.dynamic_sets;
 }
+
+int rueda_default_repairs(const rueda_ctx *ctx)
+{
+    return ctx->engine.lanes.repairs;
+}

@@ -47,6 +47,10 @@ RUEDA_API int rueda_default_check_every(const rueda_ctx *ctx);
 RUEDA_API int rueda_default_has_timeline(const rueda_ctx *ctx);
 RUEDA_API int rueda_default_has_dynamic_sets(const rueda_ctx *ctx);
 
+/* Do the others go on inside a step in which a rank dies (engine/terms.h)? 1 or
+ * 0. */
+RUEDA_API int rueda_default_repairs(const rueda_ctx *ctx);
+
 /*
  * Map memory from rueda_alloc() once more: the same pages, which stay while
  * they are mapped, whatever becomes of the context. bytes are those allocated.

@@ -98,6 +98,11 @@ rueda_status rueda_agreement_decide(const struct rueda_config *config,
     return status;
 }
 
+bool rueda_agreement_decides_repair(const char *decision)
+{
+    return strnlen(decision, 3) == 3 && decision[2] == '1';
+}
+
 rueda_status rueda_agreement_heed(const char *decision,
                                   struct rueda_config *config)
 {

@@ -20,6 +20,9 @@ rueda_status rueda_agreement_decide(const struct rueda_config *config,
                                     char out[RUEDA_ROLLCALL_DECISION_BYTES],
                                     struct rueda_text *error);
 
+/* Does rank 0 decide that the ranks repair their job? For the launcher. */
+bool rueda_agreement_decides_repair(const char *decision);
+
 /* Every rank: take them in place of one's own. RUEDA_ERR_INVALID if they make
  * no sense; config is then as it was. */
 rueda_status rueda_agreement_heed(const char *decision,

@@ -438,16 +438,31 @@ static void resume(struct rueda_agent *agent)
         rueda_agent_check(agent->workers[i]);
 }
 
+/* Nothing that is sent reaches a user any more, so this goes to standard error:
+ * that of the launcher, if this is its host. */
+static void say_lost(const struct rueda_agent *agent, const char *why)
+{
+    int left = 0;
+
+    for (int i = 0; i < agent->worker_count; i++)
+        left += !agent->workers[i]->has_ended;
+    if (left > 0 && !agent->is_closing)
+        dprintf(agent->words,
+                "ruedarun: the launcher is gone (%s), and the store of the job "
+                "with it; its agent ends %d rank%s on this host\n",
+                why, left, left == 1 ? "" : "s");
+}
+
 static void on_end(struct rueda_link *link, const char *why)
 {
     struct rueda_agent *agent = link->owner;
 
-    (void)why;
     agent->is_lost = true;
     if (agent->is_finishing) {
         uv_stop(&agent->loop);
         return;
     }
+    say_lost(agent, why);
     resume(agent);
     end_all(agent);
 }
@@ -503,6 +518,7 @@ int rueda_agent_run(const struct rueda_agent_args *args)
     rueda_family_adopt();
     agent->parent = getppid();
     agent->input = args->input;
+    agent->words = args->words;
     agent->feed.fd = -1;
     agent->assignment.grace_ms = 0;
     if (args->key != NULL)

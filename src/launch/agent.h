@@ -19,6 +19,7 @@ struct rueda_agent_args {
     const struct rueda_key *key;     /* NULL: the launcher sends it */
     const struct rueda_key *session; /* NULL: the stream is safe as it is */
     int input;                       /* the standard input of rank 0, or -1 */
+    int words;      /* where to say that the launcher is gone */
     bool is_by_ssh; /* whose variables are about the launcher */
     int slots;      /* for a launcher that does not know this host; or 0 */
 };

@@ -52,6 +52,7 @@ struct rueda_agent {
     uv_timer_t killer;  /* from SIGTERM to SIGKILL */
     uv_timer_t looking; /* at a launcher that we came to by TCP */
     int input; /* for rank 0, as it is; -1: the launcher sends it, if any */
+    int words; /* a descriptor for those about a launcher that is gone */
     struct rueda_feed feed;
     struct rueda_key key;
     bool has_assignment;

@@ -43,7 +43,8 @@ rueda_status rueda_node_link(struct rueda_node *node, int fd, const char *mark)
  * our output: a reader of that must not wait for the agent. */
 static void be_agent(int fd, int input)
 {
-    struct rueda_agent_args args = {.in = fd, .out = fd, .input = input};
+    struct rueda_agent_args args = {
+        .in = fd, .out = fd, .input = input, .words = STDERR_FILENO};
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     setsid();
@@ -136,7 +137,8 @@ const char *rueda_node_words(struct rueda_node *node)
     return node->words;
 }
 
-static void add_ssh_words(const struct rueda_node *node,
+/* words_fd: where an agent on this host says that we are gone. */
+static void add_ssh_words(const struct rueda_node *node, int words_fd,
                           struct rueda_strings *words)
 {
     const struct rueda_options *options = node->launch->options;
@@ -144,12 +146,15 @@ static void add_ssh_words(const struct rueda_node *node,
         .port = options->values[RUEDA_OPTION_SSH_PORT],
         .identity = options->values[RUEDA_OPTION_SSH_IDENTITY]};
     char path[RUEDA_SSH_PATH_BYTES];
+    char number[16];
 
     rueda_ssh_own_path(path, sizeof(path));
     if (node->is_local) {
         rueda_strings_add(words, path);
         rueda_strings_add(words, "agent");
         rueda_strings_add(words, "--here");
+        snprintf(number, sizeof(number), "%d", words_fd);
+        rueda_strings_add(words, number);
         return;
     }
     rueda_ssh_words(&ssh, node->name, path, "ruedarun", "agent --stdio", words);
@@ -180,7 +185,9 @@ static bool spawn_ssh(struct rueda_node *node, int stream, int errors)
                                 .inherited = -1};
     bool is_good = false;
 
-    add_ssh_words(node, &words);
+    if (node->is_local)
+        spawn.inherited = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    add_ssh_words(node, spawn.inherited, &words);
     if (rueda_options_is_on(node->launch->options, RUEDA_OPTION_VERBOSE))
         say_command(node, &words);
     if (!words.is_short &&
@@ -193,6 +200,7 @@ static bool spawn_ssh(struct rueda_node *node, int stream, int errors)
         snprintf(node->words, sizeof(node->words), "%.200s",
                  rueda_text_is_empty(&why) ? strerror(errno) : why.chars);
     rueda_strings_fini(&words);
+    rueda_fd_close(spawn.inherited);
     return is_good;
 }
 

@@ -6,30 +6,48 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "job/agreement.h"
 #include "job/ballot.h"
+#include "job/rollcall.h"
 #include "launch/launch_state.h"
 
 struct rueda_repair {
     int size;
+    atomic_bool is_on;        /* by RUEDA_REPAIR here, or as ranks say */
     atomic_bool is_removed[]; /* [size]; the keeper's thread writes */
 };
 
 /* Keys of a job that the launcher keeps begin with the number of its life:
- * "1/repair/...". */
-static bool skip_prefix(const char **key, size_t *bytes)
+ * "1/repair/...", "1/job". Take that off. */
+static bool skip_prefix(const char **key, size_t *bytes, const char *prefix)
 {
-    static const char prefix[] = "/repair/";
-    const size_t len = sizeof(prefix) - 1;
+    const size_t len = strlen(prefix);
+    const char *at = *key;
+    size_t left = *bytes;
 
-    while (*bytes > 0 && **key >= '0' && **key <= '9') {
-        ++*key;
-        --*bytes;
+    while (left > 0 && *at >= '0' && *at <= '9') {
+        at++;
+        left--;
     }
-    if (*bytes < len || memcmp(*key, prefix, len) != 0)
+    if (left < len || memcmp(at, prefix, len) != 0)
         return false;
-    *key += len;
-    *bytes -= len;
+    *key = at + len;
+    *bytes = left - len;
     return true;
+}
+
+/* What rank 0 has decided for all says whether they repair their job. */
+static void read_decision(struct rueda_repair *repair, const void *value,
+                          size_t bytes)
+{
+    struct rueda_rollcall call = {.topology = NULL};
+    struct rueda_text error = {{0}};
+
+    if (rueda_rollcall_read(value, bytes, repair->size, &call, &error) ==
+        RUEDA_OK)
+        atomic_store(&repair->is_on,
+                     rueda_agreement_decides_repair(call.decision));
+    rueda_rollcall_fini(&call);
 }
 
 static void on_key(void *arg, const char *key, size_t key_bytes,
@@ -38,9 +56,12 @@ static void on_key(void *arg, const char *key, size_t key_bytes,
     struct rueda_repair *repair = arg;
     struct rueda_ballot_word word;
 
-    if (skip_prefix(&key, &key_bytes) &&
-        rueda_ballot_read(key, key_bytes, value, bytes, repair->size, &word) &&
-        word.kind == RUEDA_BALLOT_GONE && word.speaker != word.member)
+    if (skip_prefix(&key, &key_bytes, "/job") && key_bytes == 0)
+        read_decision(repair, value, bytes);
+    else if (skip_prefix(&key, &key_bytes, "/repair/") &&
+             rueda_ballot_read(key, key_bytes, value, bytes, repair->size,
+                               &word) &&
+             word.kind == RUEDA_BALLOT_GONE && word.speaker != word.member)
         atomic_store(&repair->is_removed[word.member], true);
 }
 
@@ -54,13 +75,11 @@ static bool is_wanted(void)
 bool rueda_repair_open(int size, struct rueda_keeper_args *args,
                        struct rueda_repair **out)
 {
-    *out = NULL;
-    if (!is_wanted())
-        return true;
     *out = calloc(1, sizeof(**out) + (size_t)size * sizeof(atomic_bool));
     if (*out == NULL)
         return false;
     (*out)->size = size;
+    atomic_init(&(*out)->is_on, is_wanted());
     args->watched = "";
     args->changed = on_key;
     args->arg = *out;
@@ -84,5 +103,6 @@ bool rueda_repair_can_go_on(const struct rueda_launch *launch)
 
     for (int i = 0; i < launch->node_count; i++)
         running += launch->nodes[i].count - launch->nodes[i].ended;
-    return is_wanted() && running > 0;
+    return launch->repair != NULL && atomic_load(&launch->repair->is_on) &&
+           running > 0;
 }

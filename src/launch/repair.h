@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the launcher knows of ranks that the others go on without
- * (RUEDA_REPAIR=1), by what it hears as the one that keeps their store
- * (job/ballot.h).
+ * (RUEDA_REPAIR=1), by what it hears as the one that keeps their store: whether
+ * they do so at all (job/rollcall.h), and of whom (job/ballot.h).
  */
 #ifndef RUEDA_LAUNCH_REPAIR_H
 #define RUEDA_LAUNCH_REPAIR_H
@@ -12,8 +12,8 @@
 struct rueda_launch;
 struct rueda_repair;
 
-/* Begin to listen, for a job of this many ranks, if they are to repair it;
- * *out is NULL if not. Fills in what args says about keys. False: no memory. */
+/* Begin to listen, for a job of this many ranks. Fills in what args says about
+ * keys. False: no memory. */
 bool rueda_repair_open(int size, struct rueda_keeper_args *args,
                        struct rueda_repair **out);
 

@@ -8,6 +8,7 @@
 #include "launch/serve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +57,8 @@ static const char usage[] =
 
 struct request {
     bool is_stdio;
-    bool is_here; /* the same, on the launcher's host */
     bool is_help;
+    const char *here; /* as stdio, on the launcher's host: its standard error */
     const char *join;
     const char *key_file;
     const char *host;
@@ -79,11 +80,9 @@ static bool parse(int argc, char **argv, struct request *out,
     const struct {
         const char *name;
         const char **value;
-    } texts[] = {{"--join", &out->join},
-                 {"--key-file", &out->key_file},
-                 {"--host", &out->host},
-                 {"--slots", &out->slots},
-                 {"--start-timeout", &out->timeout}};
+    } texts[] = {{"--join", &out->join}, {"--key-file", &out->key_file},
+                 {"--host", &out->host}, {"--slots", &out->slots},
+                 {"--here", &out->here}, {"--start-timeout", &out->timeout}};
     static const char *const known[] = {"--join",  "--key-file",      "--host",
                                         "--slots", "--start-timeout", "--help",
                                         NULL};
@@ -106,8 +105,6 @@ static bool parse(int argc, char **argv, struct request *out,
             return false;
         } else if (strcmp(argv[i], "--stdio") == 0) {
             out->is_stdio = true;
-        } else if (strcmp(argv[i], "--here") == 0) {
-            out->is_here = true;
         } else if (strcmp(argv[i], "--help") == 0 ||
                    strcmp(argv[i], "-h") == 0) {
             out->is_help = true;
@@ -187,6 +184,8 @@ static int run_guarded(const struct rueda_agent_args *args)
         exit(rueda_agent_run(args));
     }
     rueda_fd_close(args->in);
+    if (args->words > STDERR_FILENO)
+        rueda_fd_close(args->words);
     if (args->out != args->in)
         rueda_fd_close(args->out);
     if (agent > 0)
@@ -197,14 +196,18 @@ static int run_guarded(const struct rueda_agent_args *args)
 
 /* ---- By ssh ------------------------------------------------------------- */
 
-static int serve_stdio(bool is_by_ssh)
+static int serve_stdio(const char *here)
 {
-    const struct rueda_agent_args args = {.in = STDIN_FILENO,
-                                          .out = STDOUT_FILENO,
-                                          .input = -1,
-                                          .is_by_ssh = is_by_ssh};
+    struct rueda_agent_args args = {.in = STDIN_FILENO,
+                                    .out = STDOUT_FILENO,
+                                    .input = -1,
+                                    .words = STDERR_FILENO,
+                                    .is_by_ssh = here == NULL};
     static const char mark[] = RUEDA_AGENT_MARK;
 
+    /* The ranks are not to keep it open. */
+    if (here != NULL && rueda_parse_int(here, &args.words))
+        fcntl(args.words, F_SETFD, FD_CLOEXEC);
     if (write(STDOUT_FILENO, mark, strlen(mark)) != (ssize_t)strlen(mark))
         return 1;
     return run_guarded(&args);
@@ -358,7 +361,8 @@ static int count_cores(void)
 
 static int join(const struct request *request)
 {
-    struct rueda_agent_args args = {.input = -1, .slots = count_cores()};
+    struct rueda_agent_args args = {
+        .input = -1, .words = STDERR_FILENO, .slots = count_cores()};
     struct rueda_text words = {{0}};
     struct secrets secrets = {.key = {.present = false}};
     char host[256];
@@ -395,7 +399,7 @@ int rueda_serve_main(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
-    if (request.is_stdio || request.is_here)
-        return serve_stdio(request.is_stdio);
+    if (request.is_stdio || request.here != NULL)
+        return serve_stdio(request.here);
     return join(&request);
 }

@@ -47,6 +47,22 @@ def test_the_start_is_timed_by_two_clocks(source_root: Path) -> None:
     assert all(int(number) > 0 for row in rows for number in row[1:]), done.stdout
 
 
+def test_the_cost_of_repair_has_an_interval(source_root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(source_root / "bench" / "torch"), "--only", "repair", "--models",
+         "many", "--lives", "1", "--rounds", "6", "--steps", "2"],
+        capture_output=True, text=True, timeout=LIMIT_S, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    number = r"(-?[\d.]+)"
+    row = rf"^\| many \| {number} \| {number} \| {number} \| {number} to {number} \| (\w+) \|$"
+    found = re.search(row, done.stdout, re.MULTILINE)
+    assert found is not None, done.stdout
+    without, with_it, over, low, high = (float(part) for part in found.groups()[:5])
+    assert without > 0 and with_it > 0 and low <= over <= high
+    assert found[6] in ("ok", "above", "unclear")
+
+
 def test_what_it_does_not_know_is_refused(source_root: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(source_root / "bench" / "torch"), "--models", "vgg"],

@@ -92,9 +92,12 @@ def start(need_tool: Callable[[str], str], tmp_path: Path) -> Iterator[Callable[
     """A function that starts a job, which is ended with the test."""
     started: list[Job] = []
 
-    def call(*words: str, steps: int, pause: float = 0.0, tool: str = "ruedarun", **more: str):
+    def call(
+        *words: str, steps: int, pause: float = 0.0, tool: str = "ruedarun",
+        training: str | None = None, **more: str,
+    ) -> Job:  # fmt: skip
         log = tmp_path / f"log{len(started)}"
-        command = [sys.executable, str(PROGRAM), str(log), str(steps), str(pause)]
+        command = [sys.executable, training or str(PROGRAM), str(log), str(steps), str(pause)]
         started.append(Job([need_tool(tool), *words, *command], log, **more))
         return started[-1]
 
@@ -272,10 +275,12 @@ def test_the_ranks_say_that_the_store_of_the_launcher_is_lost(start) -> None:
     job.wait_for_step(3)
     workers = [line.process for line in job.lines("begins")]
     job.process.kill()
-    until = time.monotonic() + LIMIT_S
-    while any(Path(f"/proc/{worker}").exists() for worker in workers):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    # The agents, which end them, have its standard error.
+    output, _ = job.process.communicate(timeout=LIMIT_S)
+    assert "the launcher is gone" in output
+    assert "and the store of the job with it" in output
+    assert "ends 2 ranks on this host" in output
+    wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
 # ---- Agents that come by themselves -----------------------------------------
@@ -418,6 +423,27 @@ def test_ranks_go_when_the_script_names_fewer_hosts(start, script: Script) -> No
     job.wait_for_step(3)
     script.hosts("127.0.0.1:1")
     output = job.end_well(steps=80, ranks=1)
+    assert "not used any more; this process ends" in output
+    assert "killed" not in output
+
+
+def test_ranks_come_and_go_when_the_hostfile_is_written_again(start, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+
+    def write(*lines: str) -> None:
+        new = hosts.with_suffix(".new")
+        new.write_text("".join(f"{line}\n" for line in lines))
+        new.rename(hosts)
+
+    write("localhost slots=1")
+    job = start(
+        "-np", "1", "--min-np", "1", "--hostfile", str(hosts), steps=200, pause=0.05
+    )  # fmt: skip
+    job.wait_for_step(3)
+    write("localhost slots=1", "127.0.0.1 slots=2")
+    job.wait_for(lambda lines: any(line.size == 3 for line in lines), "term of 3 ranks")
+    write("localhost slots=1", "127.0.0.1 slots=1")
+    output = job.end_well(steps=200, ranks=2)
     assert "not used any more; this process ends" in output
     assert "killed" not in output
 

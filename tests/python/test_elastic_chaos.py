@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elastic jobs in which processes are killed and stopped at any moment: each ends well.
 
-One process of each job is spared, for the state of the training lives in processes. A
-round does the same in every run, as far as time allows. A few are part of `make test`;
-`tools/chaos` runs as many as it is told to. After each round
+Rounds with an even number train digits in PyTorch, the others a few numbers without any
+framework, whose processes start sooner. One process of each job is spared, for the state of
+the training lives in processes. A round does the same in every run, as far as time allows. A
+few are part of `make test`; `tools/chaos` runs as many as it is told to. After each round
 
-- the job has ended well, with equal weights on all ranks;
+- the job has ended well, with parameters that are equal bit by bit on all ranks;
 - no rank that went on was behind a commit that any rank had seen;
 - each sample of each epoch was counted once, by the ledger;
-- no process of the job is left, and no descriptor or name of its shared memory;
+- no process of the job is left, and no socket, memfd or name of its shared memory;
 - each pause from a kill to the next step was shorter than ten times its goal.
 """
 
@@ -19,16 +20,30 @@ import os
 import random
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from ranks import program
 from test_elastic import LIMIT_S, Job, kills, start  # noqa: F401 -- start is a fixture
 from test_ruedarun import children_of, is_alive, wait_until
 
 ROUNDS = int(os.environ.get("RUEDA_TEST_CHAOS_ROUNDS", "4"))
 FIRST = int(os.environ.get("RUEDA_TEST_CHAOS_FIRST", "0"))
-STEPS = 80
-SAMPLES = 97
+
+
+class Training(NamedTuple):
+    """A program of programs/, and how long it takes."""
+
+    name: str
+    steps: int
+    samples: int
+    ranks: int
+
+
+DIGITS = Training("elastic_digits.py", 70, 900, 3)
+NUMBERS = Training("elastic_steps.py", 80, 97, 4)
 #: From a kill to the next step that any rank completes: ten times the goal.
 WORST_S = 20.0
 STOP_S = 0.5 if ROUNDS < 20 else 5.0
@@ -98,6 +113,27 @@ def go_on(stopped: list[int]) -> None:
             pass
 
 
+Held = set[tuple[str, int]]
+
+
+def held_by(processes: Iterable[str | int]) -> Held:
+    """The sockets and memfds that these processes hold, by kind and inode."""
+    held: Held = set()
+    for process in processes:
+        for path in Path(f"/proc/{process}/fd").glob("*"):
+            try:
+                link = os.readlink(path)
+                if link.startswith(("socket:", "/memfd:")):
+                    held.add((link[:7], path.stat().st_ino))
+            except OSError:
+                continue  # it has just been closed, or it is not ours
+    return held
+
+
+def held_anywhere() -> Held:
+    return held_by(name for name in os.listdir("/proc") if name.isdecimal())
+
+
 def shared_names() -> set[str]:
     return {name for name in os.listdir("/dev/shm") if "rueda" in name}
 
@@ -110,14 +146,26 @@ def check_pauses(job: Job, strikes: list[float]) -> list[float]:
     return pauses
 
 
-def check_samples(job: Job) -> None:
+def check_samples(job: Job, samples: int) -> None:
     """The last line of each rank holds how often each sample of each epoch was seen."""
     counted = json.loads(job.log.with_suffix(".counts").read_text())
-    whole = {str(sample): 1 for sample in range(SAMPLES)}
+    whole = {str(sample): 1 for sample in range(samples)}
     *ended, last = counted
     for counts in ended:
         assert counts == whole
     assert set(last.values()) <= {1}
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures and labels, for ranks that would take long to import scikit-learn."""
+    torch = pytest.importorskip("torch", reason="missing tool: torch")
+    datasets = pytest.importorskip("sklearn.datasets", reason="missing tool: scikit-learn")
+    found = datasets.load_digits()
+    path = tmp_path_factory.mktemp("digits") / "digits.pt"
+    pictures = torch.tensor(found.images, dtype=torch.float32).flatten(1) / 16
+    torch.save((pictures, torch.tensor(found.target)), path)
+    return path
 
 
 @pytest.mark.parametrize("number", range(FIRST, FIRST + ROUNDS))
@@ -125,13 +173,18 @@ def test_whoever_is_killed_the_job_ends_well(
     start,  # noqa: F811
     number: int,
     record_property,
+    request: pytest.FixtureRequest,
 ) -> None:
     chance = random.Random(number)
     before = shared_names()
+    training = NUMBERS if number % 2 else DIGITS
+    data = str(request.getfixturevalue("digits")) if training is DIGITS else ""
+    size, slots = str(training.ranks), (training.ranks + 1) // 2
     job = start(
-        "-np", "4", "--min-np", "1", "--max-np", "4", "-H", "localhost:2,127.0.0.1:2",
-        "--blacklist-cooldown-range", "1", "2", steps=STEPS, pause=0.03, KILL=kills(),
-        SAMPLES=str(SAMPLES),
+        "-np", size, "--min-np", "1", "--max-np", size, "-H",
+        f"localhost:{slots},127.0.0.1:{slots}", "--blacklist-cooldown-range", "1", "2",
+        steps=training.steps, pause=0.03, training=program(training.name), KILL=kills(),
+        SAMPLES=str(training.samples), DIGITS=data,
     )  # fmt: skip
     job.wait_for_step(2)
     spared = chance.choice(job.lines("begins")).process
@@ -146,8 +199,10 @@ def test_whoever_is_killed_the_job_ends_well(
             go_on(stopped)
             strikes[-1] = time.time()
     family = family_of(job.process.pid)
-    job.end_well(STEPS)
-    check_samples(job)
+    held = held_by(family) - held_by([os.getpid()])
+    job.end_well(training.steps)
+    check_samples(job, training.samples)
     record_property("pauses", check_pauses(job, strikes))
     assert wait_until(lambda: not any(is_alive(process) for process in family), LIMIT_S)
+    assert wait_until(lambda: not held & held_anywhere(), LIMIT_S)
     assert shared_names() <= before

@@ -36,6 +36,24 @@ def test_ranks_of_other_hosts_go_on_when_one_dies(make_cluster, tmp_path: Path) 
     assert "rank 2 on" in output
 
 
+def test_a_rank_that_dies_while_a_link_is_down_is_the_only_one_lost(
+    make_cluster,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    cluster = make_cluster(2)
+    job = start(
+        cluster, tmp_path, "-np", "4", "--min-np", "2", "-H", cluster.slots(2, 2),
+        steps=60, pause=0.05,
+    )  # fmt: skip
+    job.wait_for_step(5)
+    victim = next(line.process for line in job.lines("begins") if line.rank == 0)
+    cluster.hosts.unplug(1)
+    os.kill(victim, signal.SIGKILL)
+    time.sleep(0.5)
+    cluster.hosts.plug(1)
+    job.end_well(steps=60, ranks=3)
+
+
 def test_ranks_start_on_a_host_that_the_script_names_later(
     make_cluster,  # noqa: F811
     tmp_path: Path,

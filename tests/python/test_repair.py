@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RUEDA_REPAIR=1: a PyTorch script goes on when ranks of its host die."""
+"""RUEDA_REPAIR=1, run(repair=True): a PyTorch script goes on when ranks of its host die."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def train(need_tool: Callable[[str], str]) -> Callable[..., Done]:
     ruedarun did."""
     launcher = need_tool("ruedarun")
 
-    def call(size: int, deaths: dict[int, int]) -> Done:
+    def call(size: int, deaths: dict[int, int], **more: str) -> Done:
         words = [f"{rank}:{step}" for rank, step in deaths.items()]
         return subprocess.run(
             [launcher, "-np", str(size), sys.executable, program("torch_repair.py"), str(STEPS),
              *words],
             capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL,
-            env={**environment(), "RUEDA_REPAIR": "1"},
+            env=environment(**more),
         )  # fmt: skip
 
     return call
@@ -42,9 +42,10 @@ def said(out: str) -> list[tuple[int, int, int, str, str]]:
     return sorted((int(a), int(b), int(c), digest, right) for a, b, c, digest, right in lines)
 
 
-def test_others_end_the_training_as_if_they_had_begun_the_step_alone(train) -> None:
+@pytest.mark.parametrize("settings", [{"RUEDA_REPAIR": "1"}, {}], ids=["setting", "run"])
+def test_others_end_the_training_as_if_they_had_begun_the_step_alone(train, settings) -> None:
     deaths = {0: 3, 2: 7}
-    done = train(4, deaths)
+    done = train(4, deaths, **settings)
     assert done.returncode == 0, done.stderr
     lines = said(done.stdout)
     size = 4 - len(deaths)

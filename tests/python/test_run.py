@@ -203,11 +203,71 @@ def test_a_rank_that_just_ends_has_no_result(code: int) -> None:
     ("options", "words"),
     [({"np": 0}, "--num-proc"), ({"np": "2"}, "not '2'"), ({"np": 2.0}, "not 2.0"),
      ({"colour": "red"}, "--colour"), ({"hosts": "a:b"}, "'b' slots"),
-     ({"min_np": 1}, "start elastic jobs by ruedarun")],
+     ({"min_np": 3}, "--min-np")],
 )  # fmt: skip
 def test_options_that_cannot_be_are_refused(options: dict, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         rueda.run(place, **options)
+
+
+# ---- Elastic jobs --------------------------------------------------------------
+
+
+def count_to(steps: int, at: int, event: str) -> tuple[int, int, int]:
+    """Steps of an elastic job; in one of them, in the first term, something happens."""
+    import rueda.elastic
+    from rueda.common.basics import basics
+    from rueda.common.objects import allgather_object
+
+    basics.init()
+    first = basics.rank()
+
+    @rueda.elastic.run
+    def count(state: rueda.elastic.ObjectState) -> None:
+        begun = state.step
+        while state.step < steps:
+            if begun == 0 and state.step == at:
+                if event == "kill" and first == 1:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if event == "raise":
+                    raise OSError(f"rank {first} has no more")
+                if first == 0 and event.startswith("/"):
+                    Path(event).write_text("localhost:1\n")
+            time.sleep(0.05)
+            assert len(allgather_object(state.step)) == basics.size()
+            state.step += 1
+            state.commit()
+
+    state = rueda.elastic.ObjectState(step=0)
+    count(state)
+    return basics.rank(), basics.size(), state.step
+
+
+def test_an_elastic_job_returns_what_is_left() -> None:
+    answers = rueda.run(count_to, (12, 4, "kill"), np=3, min_np=2, hosts="localhost:3")
+    assert answers == [(0, 2, 12), (1, 2, 12)]
+
+
+def test_horovod_has_elastic_jobs_too() -> None:
+    hosts = "localhost:2,127.0.0.1:1"
+    answers = horovod.run(count_to, (8, -1, ""), num_proc=3, min_num_proc=2, hosts=hosts)
+    assert answers == [(0, 3, 8), (1, 3, 8)]
+
+
+def test_a_process_that_the_script_names_no_more_leaves_without_a_result(tmp_path: Path) -> None:
+    hosts, script = tmp_path / "hosts", tmp_path / "script"
+    hosts.write_text("localhost:1\n127.0.0.1:1\n")
+    script.write_text(f"#!/bin/sh\ncat {hosts}\n")
+    script.chmod(0o755)
+    answers = rueda.run(
+        count_to, (100, 5, str(hosts)), np=2, min_np=1, host_discovery_script=str(script)
+    )
+    assert answers == [(0, 1, 100)]
+
+
+def test_an_elastic_job_in_which_all_fail_raises_what_they_raised() -> None:
+    with pytest.raises(OSError, match="has no more"):
+        rueda.run(count_to, (8, 3, "raise"), np=2, min_np=1, hosts="localhost:2")
 
 
 # ---- Horovod's -----------------------------------------------------------------

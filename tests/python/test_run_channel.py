@@ -163,7 +163,7 @@ def test_a_stranger_is_told_nothing_and_not_heard() -> None:
             got = sock.recv(1 << 16)
             assert got.startswith(HELLO)
             assert len(got) == len(HELLO) + 32
-            sock.sendall(carry.outcome_of_value("mine").pack() + bytes(1000))
+            sock.sendall(carry.outcome_of_value(0, "mine").pack() + bytes(1000))
             assert is_hung_up(sock)
         assert counter.outcomes == {}
         assert not counter.has_served()
@@ -222,9 +222,9 @@ def test_a_crowd_of_strangers_keeps_no_rank_out() -> None:
         sock.settimeout(LIMIT_S)
         channel = greet(sock, offer.key, 0)
         assert channel.receive() == b"task"
-        channel.send(carry.outcome_of_value(5).pack())
+        channel.send(carry.outcome_of_value(0, 5).pack())
         assert channel.receive() == b""
-        assert pickle.loads(counter.outcomes[0].value) == 5
+        assert pickle.loads(counter.outcomes[0].value) == (0, 5)
         sock.close()
     finally:
         counter.close()

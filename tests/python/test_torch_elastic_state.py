@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import rueda
 from rank_cases import cases_of, run_cases
 
 try:
@@ -50,6 +51,29 @@ def case_a_restored_state_is_that_of_the_last_commit() -> None:
         kept = state.optimizer.state[state.model[0].weight]["momentum_buffer"]
         assert torch.equal(kept, momentum)
         assert state.epoch == 20
+
+
+def case_a_state_without_a_framework_keeps_a_sampler() -> None:
+    sampler = rueda.elastic.ElasticSampler(range(20), shuffle=False)
+    state = rueda.elastic.ObjectState(sampler=sampler, epoch=hvd.rank())
+    sampler.record_batch(0, 1)
+    state.commit()
+    done = hvd.size()
+    sampler.record_batch(1, 2)
+    assert sampler.processed_num == 3 * done
+    state.restore()
+    assert sampler.processed_num == done
+    sampler.processed_num += hvd.rank()
+    state.sync()
+    assert (sampler.processed_num, state.epoch) == (done, 0)
+    sampler.processed_num += 1
+    state.on_reset()
+    assert sampler.remaining_indices == list(range(done + 1, 20))
+    assert set(sampler) <= set(range(done + 1, 20))
+    copy = state.durable()
+    sampler.set_epoch(3)
+    state.load_durable(copy)
+    assert (sampler.epoch, sampler.processed_num) == (0, done + 1)
 
 
 def case_plain_values_are_synchronised_as_they_were_saved() -> None:

@@ -22,14 +22,17 @@ from rueda import _core
 from rueda.data.ledger import Ledger
 
 from . import durable
+from .basics import basics
 from .exceptions import HorovodInternalError, HostsUpdatedInterrupt
-from .objects import allgather_object
+from .objects import allgather_object, broadcast_object
+from .sampler import ElasticSampler
 
 __all__ = [
     "HostUpdateResult",
     "NotificationManager",
     "ObjectState",
     "State",
+    "decorate",
     "notification_manager",
     "run_fn",
     "step",
@@ -37,10 +40,11 @@ __all__ = [
 
 
 def step() -> None:
-    """Say that a step of the program ends here, for ``RUEDA_REPAIR=1``.
+    """Say that a step of the program ends here, for ``run(repair=True)`` and ``RUEDA_REPAIR=1``.
 
-    After a death ``rank()`` and ``size()`` change here, at the same call on all ranks.
-    ``DistributedOptimizer.step()`` of PyTorch does it by itself.
+    After a death ``rank()`` and ``size()`` change here, at the same call on all ranks. Every
+    rank calls it equally often, with none of its operations in flight.
+    ``DistributedOptimizer.step()`` of PyTorch and ``State.commit()`` do it by themselves.
     """
     _core.step()
 
@@ -155,11 +159,14 @@ class State:
     """What survives a change of the ranks.
 
     ``bcast_object(obj)`` returns rank 0's object on all ranks, ``get_rank()``
-    this process's rank.
+    this process's rank; both are there unless a framework has its own.
     """
 
     def __init__(
-        self, bcast_object: Callable[[Any], Any], get_rank: Callable[[], int], **kwargs: Any
+        self,
+        bcast_object: Callable[[Any], Any] = broadcast_object,
+        get_rank: Callable[[], int] = basics.rank,
+        **kwargs: Any,
     ) -> None:
         self._bcast_object = bcast_object
         self._rank = get_rank
@@ -186,9 +193,11 @@ class State:
     def commit(self, to: str | os.PathLike[str] | None = None) -> None:
         """Keep a copy of everything, then see whether hosts have come or gone.
 
-        ``to`` is a folder, or a URL of fsspec, into which rank 0 writes the copy, for
-        :meth:`load` of a later job. That takes as long as the writing does.
+        A step of the program ends here (:func:`step`). ``to`` is a folder, or a URL of fsspec,
+        into which rank 0 writes the copy, for :meth:`load` of a later job. That takes as long
+        as the writing does.
         """
+        self.end_step()
         self.agree()
         self.save()
         self._advance(self._progress + 1)
@@ -218,6 +227,10 @@ class State:
         """Take on what :meth:`durable` has returned."""
         raise NotImplementedError(f"{type(self).__name__} cannot be read")
 
+    def end_step(self) -> None:
+        """Take the numbers that the ranks have from here on; for subclasses that have to wait."""
+        step()
+
     def agree(self) -> None:
         """Exchange what ranks have to know of each other before they save; for subclasses."""
 
@@ -229,8 +242,11 @@ class State:
     def check_host_updates(self) -> None:
         """Raise HostsUpdatedInterrupt, on all ranks, if rank 0 was told of a change.
 
-        Every rank has to call it: what rank 0 knows is broadcast.
+        Every rank has to call it: what rank 0 knows is broadcast. Where ranks repair their job
+        no rank is ever told of a change.
         """
+        if _core.repairs():
+            return
         last, newest, flags = self._last_updated_timestamp, self._last_updated_timestamp, 0
         while not self._host_messages.empty():
             timestamp, update = self._host_messages.get()
@@ -260,57 +276,63 @@ class State:
 
 
 class ObjectState(State):
-    """Plain values as attributes: ``ObjectState(bcast, rank, epoch=0).epoch``.
+    """Plain values as attributes: ``ObjectState(epoch=0).epoch``.
 
     A copy is of the references, so replace values instead of changing them. Ledgers
-    (:class:`rueda.data.Ledger`) are kept with them.
+    (:class:`rueda.data.Ledger`) and samplers (:class:`rueda.elastic.ElasticSampler`) are kept
+    with them.
     ``sync`` hands out rank 0's last *copy*, not what the attributes hold now.
     """
 
     def __init__(
-        self, bcast_object: Callable[[Any], Any], get_rank: Callable[[], int], **kwargs: Any
+        self,
+        bcast_object: Callable[[Any], Any] = broadcast_object,
+        get_rank: Callable[[], int] = basics.rank,
+        **kwargs: Any,
     ) -> None:
         super().__init__(bcast_object=bcast_object, get_rank=get_rank)
-        self._ledgers = {name: one for name, one in kwargs.items() if isinstance(one, Ledger)}
-        for name, ledger in self._ledgers.items():
-            setattr(self, name, ledger)
+        self._samples = {
+            name: one for name, one in kwargs.items() if isinstance(one, (Ledger, ElasticSampler))
+        }
+        for name, one in self._samples.items():
+            setattr(self, name, one)
             del kwargs[name]
         self._saved_state = kwargs
         self._set_attrs()
 
     def agree(self) -> None:
-        for ledger in self._ledgers.values():
-            ledger.agree()
+        for one in self._samples.values():
+            one.agree()
 
     def save(self) -> None:
-        for ledger in self._ledgers.values():
-            ledger.save()
+        for one in self._samples.values():
+            one.save()
         self._saved_state = {name: getattr(self, name) for name in self._saved_state}
 
     def restore(self) -> None:
-        for ledger in self._ledgers.values():
-            ledger.restore()
+        for one in self._samples.values():
+            one.restore()
         self._set_attrs()
 
     def sync(self) -> None:
-        for ledger in self._ledgers.values():
-            ledger.sync()
+        for one in self._samples.values():
+            one.sync()
         if self._saved_state:
             self._saved_state = self._bcast_object(self._saved_state)
             self._set_attrs()
 
     def on_reset(self) -> None:
-        for ledger in self._ledgers.values():
-            ledger.reset()
+        for one in self._samples.values():
+            one.reset()
         super().on_reset()
 
     def durable(self) -> dict[str, Any]:
-        ledgers = {name: ledger.state_dict() for name, ledger in self._ledgers.items()}
-        return {"values": self._saved_state, "ledgers": ledgers}
+        samples = {name: one.state_dict() for name, one in self._samples.items()}
+        return {"values": self._saved_state, "ledgers": samples}
 
     def load_durable(self, parts: dict[str, Any]) -> None:
         for name, value in parts["ledgers"].items():
-            self._ledgers[name].load_state_dict(value)
+            self._samples[name].load_state_dict(value)
         # Values that the program has given up since are left out.
         kept = {name: parts["values"].get(name, value) for name, value in self._saved_state.items()}
         self._saved_state = kept
@@ -338,18 +360,44 @@ def _enter(state: State, skip_sync: bool) -> None:
     state._advance(max(1, views[0][1]))
 
 
-def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
+def _begin_repair(reset: Callable[[], None]) -> None:
+    """From here on the others go on inside the step in which a rank dies, if they can.
+
+    Ranks that have begun without it begin again. Where the job cannot repair itself
+    rank 0 says why, and nothing else is changed.
+    """
+    if _core.repairs() or (basics.is_initialized() and basics.size() == 1):
+        return
+    if _core.elastic_term() > 0:
+        if basics.rank() == 0:
+            print(
+                "rueda: the ranks of this job come and go (--min-np), so they do not repair it: "
+                "after a death all go back to the last commit",
+                file=sys.stderr,
+                flush=True,
+            )
+        return
+    os.environ["RUEDA_REPAIR"] = "1"
+    reset()
+
+
+def run_fn(
+    func: Callable[..., Any], reset: Callable[[], None], repair: bool = False
+) -> Callable[..., Any]:
     """Return func with a loop around it that goes on after a change of the ranks.
 
     The function takes a :class:`State` first. If a rank is lost it goes back to
     the last commit; if hosts come or go it goes on with what it has. ``reset``
-    makes a new job of the ranks that there are then.
+    makes a new job of the ranks that there are then. With ``repair`` the ranks first
+    try to go on inside the step, without the one that is lost (:func:`decorate`).
     """
 
     @functools.wraps(func)
     def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
         if os.environ.get("HOROVOD_GLOO_RENDEZVOUS_ADDR"):
             notification_manager.init()
+        if repair:
+            _begin_repair(reset)
         notification_manager.register_listener(state)
         skip_sync = False
         try:
@@ -368,3 +416,34 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
             notification_manager.remove_listener(state)
 
     return wrapper
+
+
+def decorate(
+    func: Callable[..., Any] | None,
+    reset: Callable[[], None],
+    repair: bool,
+    translate: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda func: func,
+) -> Callable[..., Any]:
+    """Return what ``run`` of a framework returns: for ``@run`` and for ``@run(repair=True)``.
+
+    ``translate`` gives what the framework raises for a lost rank the type that it has here.
+    """
+
+    def with_loop(func: Callable[..., Any]) -> Callable[..., Any]:
+        return run_fn(translate(func), reset, repair)
+
+    return with_loop if func is None else with_loop(func)
+
+
+RUN_DOC = """Decorate a training function whose first argument is a state.
+
+    A lost rank brings it back to the last ``state.commit()``; hosts that come
+    or go let it go on from where it is. Each time it is called again, with the
+    ranks that there are then.
+
+    With ``@run(repair=True)``, as with ``RUEDA_REPAIR=1``, the others go on inside the step
+    in which a rank dies, and the function sees nothing but a smaller ``size()`` from the next
+    step on. Steps end at :func:`step`, at ``DistributedOptimizer.step()`` of PyTorch and at
+    ``state.commit()``. The ranks of a job that has begun without it leave it and begin a new
+    one when the function is called. docs/failure.md says what is not covered.
+    """

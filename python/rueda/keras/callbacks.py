@@ -11,6 +11,7 @@ import numbers
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rueda import _core
 from rueda.common import arrays
 from rueda.common.basics import basics
 from rueda.common.process_sets import global_process_set
@@ -27,6 +28,7 @@ __all__ = [
     "LearningRateScheduleCallback",
     "LearningRateWarmupCallback",
     "MetricAverageCallback",
+    "StepCallback",
     "UpdateBatchStateCallback",
     "UpdateEpochStateCallback",
 ]
@@ -298,7 +300,27 @@ class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):
 # ---- Elastic jobs -----------------------------------------------------------
 
 
-class CommitStateCallback(_Callback):
+def wait_for_step(model: Any) -> None:
+    """Return when the step that was begun last is done; JAX does not wait for it."""
+    counter = getattr(model.optimizer, "iterations", None)
+    if counter is not None:
+        backend.to_numpy(counter)
+
+
+class StepCallback(_Callback):
+    """End a step at the end of each batch, for ``run(repair=True)`` and ``RUEDA_REPAIR=1``.
+
+    :class:`CommitStateCallback` does so, too.
+    """
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if _core.repairs():
+            # self.model brings the variables back from JAX.
+            wait_for_step(self.model)
+            _core.step()
+
+
+class CommitStateCallback(StepCallback):
     """Commit an elastic state every ``batches_per_commit`` batches and after each epoch.
 
     More commits lose less work when a rank is lost, and take more time.
@@ -314,6 +336,7 @@ class CommitStateCallback(_Callback):
         self._left = self.batches_per_commit
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        super().on_train_batch_end(batch, logs)
         self._left -= 1
         if self._left == 0:
             self._commit()

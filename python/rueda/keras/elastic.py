@@ -15,36 +15,46 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable
 
-from rueda.common.elastic import ObjectState, run_fn
+from rueda import _core
+from rueda.common.elastic import RUN_DOC, ObjectState, State, decorate, step
 from rueda.common.exceptions import HorovodInternalError
 from rueda.common.objects import broadcast_object
+from rueda.common.sampler import ElasticSampler
 
 from . import backend
 from .basics import init, rank, shutdown
 from .callbacks import (
     CommitStateCallback,
+    StepCallback,
     UpdateBatchStateCallback,
     UpdateEpochStateCallback,
     _variables_of,
+    wait_for_step,
 )
 from .functions import broadcast_variables, shared_variables
 
 __all__ = [
     "CommitStateCallback",
+    "ElasticSampler",
     "KerasState",
+    "ObjectState",
+    "State",
+    "StepCallback",
     "UpdateBatchStateCallback",
     "UpdateEpochStateCallback",
     "run",
+    "step",
 ]
 
 
-def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a training function whose first argument is a state.
+def run(func: Callable[..., Any] | None = None, *, repair: bool = False) -> Callable[..., Any]:
+    return decorate(func, _reset, repair, _translate)
 
-    A lost rank brings it back to the last ``state.commit()``; hosts that come or go let it
-    go on from where it is.
-    """
 
+run.__doc__ = RUN_DOC
+
+
+def _translate(func: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(func)
     def translated(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -55,7 +65,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
                 raise HorovodInternalError(str(error)) from error
             raise
 
-    return run_fn(translated, _reset)
+    return translated
 
 
 def _is_of_ours(error: Exception) -> bool:
@@ -88,6 +98,11 @@ class KerasState(ObjectState):
             self.optimizer.build(model.trainable_variables)
         self._save()
         super().__init__(bcast_object=broadcast_object, get_rank=rank, **kwargs)
+
+    def end_step(self) -> None:
+        if _core.repairs():
+            wait_for_step(self.model)
+        super().end_step()
 
     def save(self) -> None:
         self._save()

@@ -62,6 +62,10 @@ def run(
     memory) raises :class:`RankError`, options that cannot be :class:`ValueError`.
     Ctrl-C ends all ranks.
 
+    With ``min_np``, ``max_np``, ``host_discovery_script`` or ``listen`` the job is an elastic
+    one (docs/elastic.md): ``func`` is called in each process that joins it, processes that
+    fail are done without, and the list is that of ranks 0 to ``min_np - 1`` at the end.
+
     Functions of a script, a notebook or another function are sent by
     cloudpickle. Ranks of other hosts connect to this process, so it must be
     reachable from there; only ranks that know the key of the run are
@@ -84,10 +88,11 @@ _NEGATIONS = {
 }
 
 
-# Ranks of an elastic job come and go, so there is no list of what each returned.
-_ELASTIC = {
-    "--host-discovery-script", "--max-np", "--max-num-proc", "--min-np", "--min-num-proc",
-}  # fmt: skip
+# With any of these the job may be an elastic one.
+_LEAST = ("--min-np", "--min-num-proc")
+_ELASTIC = (*_LEAST, "--max-np", "--max-num-proc", "--host-discovery-script", "--listen")
+# For how many processes at a time there is room where nothing says how many may come.
+_MANY = 1024
 
 
 def words_of(options: Mapping[str, Any]) -> list[str]:
@@ -120,19 +125,13 @@ def run_words(
 
     if not hasattr(size, "__index__") or isinstance(size, bool):
         raise ValueError(f"the number of ranks is a whole number, not {size!r}")
-    given = {word: value for word, value in zip(words, words[1:]) if word in _ELASTIC}
-    is_fixed = {value for word, value in given.items() if "-np" in word or "-num-" in word}
-    for word, value in given.items():
-        # A script may name any hosts as long as the number of ranks stays.
-        if word == "--host-discovery-script" and is_fixed == {str(size)}:
-            continue
-        if value != str(size):
-            raise ValueError(
-                f"{word} {value}: start elastic jobs by ruedarun; run() has a fixed set of ranks"
-            )
+    given = dict(zip(words, words[1:]))
+    is_elastic = any(word in given for word in _ELASTIC)
+    wanted = next((int(given[word]) for word in _LEAST if given.get(word, "").isdecimal()), size)
     task = carry.pack_task(func, args, kwargs)
     command = [executable or sys.executable, "-m", "rueda.runner.task"]
-    counter = job.Counter(task, size, job.is_local(words))
+    room = max(size, _MANY) if is_elastic else size
+    counter = job.Counter(task, room, job.is_local(words), is_elastic)
     with ExitStack() as stack:
         stack.callback(counter.close)
         environment = job.environment_for_ranks(env)
@@ -142,7 +141,8 @@ def run_words(
             offer = stack.enter_context(job.offer_in_file(offer, job.is_local(words)))
         environment[carry.VARIABLE] = offer
         ended = job.launch([*words, "--", *command], environment)
-    if counter.first_failed is not None:
+    # Processes that failed before the end of an elastic job are none of its result.
+    if counter.first_failed is not None and not (is_elastic and ended.code == 0):
         rank = counter.first_failed
         raise _error_of(rank, counter.outcomes[rank])
     if ended.code == 2 and not counter.has_served():
@@ -151,7 +151,11 @@ def run_words(
         raise RankError(
             f"the job ended with exit code {ended.code}:\n{ended.words}", code=ended.code
         )
-    return [_value_of(rank, counter.outcomes.get(rank)) for rank in range(size)]
+    values = dict(_value_of(rank, one) for rank, one in counter.outcomes.items() if one.value)
+    for rank in range(wanted):
+        if rank not in values:
+            raise RankError(f"rank {rank} ended without a result", rank, 0)
+    return [values[rank] for rank in range(wanted)]
 
 
 def rank_of_error(error: BaseException) -> int | None:
@@ -173,9 +177,8 @@ def _error_of(rank: int, outcome: Any) -> BaseException:
     return error
 
 
-def _value_of(rank: int, outcome: Any) -> Any:
-    if outcome is None:
-        raise RankError(f"rank {rank} ended without a result", rank, 0)
+def _value_of(rank: int, outcome: Any) -> tuple[int, Any]:
+    """The rank at the end, and what it returned."""
     try:
         return pickle.loads(outcome.value)
     except Exception as error:

@@ -95,7 +95,7 @@ def _name(func: object) -> str:
 class Outcome(NamedTuple):
     """How a call ended on a rank: a value, or the words of an exception."""
 
-    value: bytes | memoryview | None  #: pickled, where it returned
+    value: bytes | memoryview | None  #: pickled with the rank, where it returned
     kind: str = ""  #: the name of the exception
     text: str = ""  #: its traceback
     error: bytes | memoryview | None = None  #: itself, pickled, where that can be done
@@ -125,9 +125,9 @@ class Outcome(NamedTuple):
         return cls(value, *words, error)
 
 
-def outcome_of_value(value: Any) -> Outcome:
+def outcome_of_value(rank: int, value: Any) -> Outcome:
     """Raises where the value cannot travel."""
-    return Outcome(dumps(value))
+    return Outcome(dumps((rank, value)))
 
 
 def outcome_of_error(error: BaseException) -> Outcome:

@@ -67,7 +67,8 @@ def _is_this_host(name: str) -> bool:
 
 def is_local(words: Sequence[str]) -> bool:
     """Do these options of ruedarun keep all ranks on this host?"""
-    if "LSB_JOBID" in os.environ or any(word.startswith("--hostfile") for word in words):
+    elsewhere = ("--hostfile", "--host-discovery-script", "--listen")
+    if "LSB_JOBID" in os.environ or any(word.startswith(elsewhere) for word in words):
         return False
     lists = [words[i + 1] for i, word in enumerate(words[:-1]) if word in ("--hosts", "-H")]
     names = [item.rpartition(":")[0] or item for one in lists for item in one.split(",")]
@@ -127,12 +128,19 @@ def _hang_up(sock: socket.socket) -> None:
 
 
 class Counter:
-    """Hands out the function, and takes in what became of it."""
+    """Hands out the function, and takes in what became of it.
 
-    def __init__(self, task: bytes, size: int, is_one_host: bool) -> None:
-        self.outcomes: dict[int, carry.Outcome] = {}
+    In an elastic job ``size`` is how many processes there are at a time, and each of them has
+    a number of its own in place of a rank.
+    """
+
+    def __init__(
+        self, task: bytes, size: int, is_one_host: bool, is_elastic: bool = False
+    ) -> None:
+        self.outcomes: dict[int, carry.Outcome] = {}  # by rank or number, as they came
         self.first_failed: int | None = None
         self._task, self._size = task, size
+        self._numbers = 1 << 31 if is_elastic else size
         self._key = secrets.token_bytes(KEY_BYTES)
         self._lock = threading.Lock()
         self._served: set[int] = set()
@@ -217,7 +225,7 @@ class Counter:
         timer.daemon = True
         timer.start()
         try:
-            channel = welcome(sock, self._key, self._size)
+            channel = welcome(sock, self._key, self._numbers)
         finally:
             timer.cancel()
         with self._lock:

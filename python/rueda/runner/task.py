@@ -23,6 +23,8 @@ _PAUSE_S = 0.2
 # For the last words of a rank whose driver is gone.
 _END_S = 5.0
 
+#: The number of a process of an elastic job, which has a rank only in a term of it.
+_WORKER = "RUEDA_ELASTIC_WORKER"
 _RANK_VARIABLES = ("RUEDA_RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 
 
@@ -31,6 +33,12 @@ def rank_of(environment: dict[str, str] | os._Environ[str]) -> int:
         if environment.get(name, "").isdecimal():
             return int(environment[name])
     return 0
+
+
+def number_of(environment: dict[str, str] | os._Environ[str]) -> int:
+    """What the driver knows this process by: its rank, unless ranks come and go."""
+    worker = environment.get(_WORKER, "")
+    return int(worker) if worker.isdecimal() else rank_of(environment)
 
 
 def _addresses(offer: carry.Offer) -> list[str]:
@@ -101,10 +109,21 @@ class Driver:
         self._is_told.set()
 
 
+def _has_to_leave() -> bool:
+    """Has an elastic job no place for this process any more? Then its end is no failure."""
+    if _WORKER not in os.environ:
+        return False
+    from rueda import _core
+
+    return _core.elastic_is_refused()
+
+
 def _call(driver: Driver, task: bytes | bytearray) -> None:
     try:
         func, args, kwargs = carry.unpack_task(task)
-        outcome = carry.outcome_of_value(func(*args, **kwargs))
+        value = func(*args, **kwargs)
+        # Its last rank, in a job whose ranks change.
+        outcome = carry.outcome_of_value(rank_of(os.environ), value)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except BaseException as error:
@@ -113,6 +132,8 @@ def _call(driver: Driver, task: bytes | bytearray) -> None:
         error.__traceback__ = trace.tb_next or trace if trace is not None else None
         driver.tell(carry.outcome_of_error(error))
         if isinstance(error, SystemExit):
+            if _has_to_leave():
+                sys.exit(0)
             # The driver has been told that there is no result.
             sys.exit(error.code or 1)
         raise
@@ -131,7 +152,7 @@ def main() -> None:
             f"rueda.runner.task: rank {rank_of(os.environ)} cannot read the key of the run, which"
             f" mpirun and jsrun must not carry: {error}; is the home folder the same on all hosts?"
         )
-    channel = connect(offer, rank_of(os.environ))
+    channel = connect(offer, number_of(os.environ))
     task = channel.receive()
     driver = Driver(channel)
     driver.watch()

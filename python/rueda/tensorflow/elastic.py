@@ -15,28 +15,37 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
-from rueda.common.elastic import ObjectState, run_fn
+from rueda.common.elastic import RUN_DOC, ObjectState, State, decorate, step
 from rueda.common.exceptions import HorovodInternalError
+from rueda.common.sampler import ElasticSampler
 
 from . import mpi_ops
 from .functions import broadcast_object, broadcast_variables
 from .library import is_eager
 from .mpi_ops import assign
 
-__all__ = ["TensorFlowKerasState", "TensorFlowState", "run"]
+__all__ = [
+    "ElasticSampler",
+    "ObjectState",
+    "State",
+    "TensorFlowKerasState",
+    "TensorFlowState",
+    "run",
+    "step",
+]
 
 #: What TensorFlow raises for an op of ours that failed because the job did.
 _FAILURES = (tf.errors.UnknownError, tf.errors.AbortedError)
 
 
-def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a training function whose first argument is a state.
+def run(func: Callable[..., Any] | None = None, *, repair: bool = False) -> Callable[..., Any]:
+    return decorate(func, _reset, repair, _translate)
 
-    A lost rank brings it back to the last ``state.commit()``; hosts that come
-    or go let it go on from where it is. Each time it is called again, with the
-    ranks that there are then.
-    """
 
+run.__doc__ = RUN_DOC
+
+
+def _translate(func: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(func)
     def translating(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -46,7 +55,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             raise HorovodInternalError(str(error)) from error
 
-    return run_fn(translating, _reset)
+    return translating
 
 
 def _reset() -> None:

@@ -187,6 +187,9 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
       "has_timeline() -> 1 if RUEDA_TIMELINE is set, else 0")                  \
     X(has_dynamic_sets, METH_NOARGS,                                           \
       "has_dynamic_sets() -> 1 if sets may change while the job runs, else 0") \
+    X(repairs, METH_NOARGS,                                                    \
+      "repairs() -> whether the others go on inside a step in which a rank "   \
+      "dies")                                                                  \
     X(gpu_metrics, METH_NOARGS,                                                \
       "gpu_metrics() -> (list of a dict for each GPU of the host, why there "  \
       "are none or \"\")")                                                     \

@@ -194,6 +194,21 @@ PyObject *rueda_core_step(PyObject *module, PyObject *args)
                               : rueda_core_raise(status, rueda_last_error());
 }
 
+/* False without a context: there is nothing to repair. */
+PyObject *rueda_core_repairs(PyObject *module, PyObject *args)
+{
+    rueda_ctx *ctx = rueda_default_enter();
+    bool is_so = false;
+
+    (void)module;
+    (void)args;
+    if (ctx != NULL) {
+        is_so = rueda_default_repairs(ctx) != 0;
+        rueda_default_leave();
+    }
+    return PyBool_FromLong(is_so);
+}
+
 /* True without a context, as a single process is. */
 PyObject *rueda_core_is_homogeneous(PyObject *module, PyObject *args)
 {

@@ -2,8 +2,9 @@
 """Training in which ranks die: `torch_repair.py STEPS RANK:STEP ...`.
 
 A rank that dies does so in that step, before its backward pass, when others may be in
-theirs. At the end each rank says its numbers, and its parameters as a digest, with what
-they would be if each step had the ranks that were left in it.
+theirs. Without RUEDA_REPAIR the program turns repair on. At the end each rank says its
+numbers, and its parameters as a digest, with what they would be if each step had the ranks
+that were left in it.
 """
 
 from __future__ import annotations
@@ -54,13 +55,21 @@ def main() -> None:
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1), named_parameters=model.named_parameters()
     )
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        loss = loss_of(model, number, step)
-        if DEATHS.get(number) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-        loss.backward()
-        optimizer.step()
+
+    def train(state: hvd.elastic.TorchState) -> None:
+        while state.step < STEPS:
+            optimizer.zero_grad()
+            loss = loss_of(model, number, state.step)
+            if DEATHS.get(number) == state.step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            loss.backward()
+            optimizer.step()
+            state.step += 1
+
+    state = hvd.elastic.TorchState(model, optimizer, step=0)
+    if "RUEDA_REPAIR" not in os.environ:
+        train = hvd.elastic.run(repair=True)(train)
+    train(state)
     found = [parameter.detach() for parameter in model.parameters()]
     is_right = all(map(torch.allclose, found, reference(size)))
     digest = hashlib.sha256(b"".join(one.numpy().tobytes() for one in found)).hexdigest()

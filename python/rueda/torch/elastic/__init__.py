@@ -11,23 +11,20 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from rueda.common.elastic import run_fn, step
+from rueda.common.elastic import RUN_DOC, ObjectState, State, decorate, run_fn, step
 
 from .. import mpi_ops
 from .sampler import ElasticSampler
 from .state import TorchState
 
-__all__ = ["ElasticSampler", "TorchState", "run", "step"]
+__all__ = ["ElasticSampler", "ObjectState", "State", "TorchState", "run", "run_fn", "step"]
 
 
-def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a training function whose first argument is a state.
+def run(func: Callable[..., Any] | None = None, *, repair: bool = False) -> Callable[..., Any]:
+    return decorate(func, _reset, repair)
 
-    A lost rank brings it back to the last ``state.commit()``; hosts that come
-    or go let it go on from where it is. Each time it is called again, with the
-    ranks that there are then.
-    """
-    return run_fn(func, _reset)
+
+run.__doc__ = RUN_DOC
 
 
 def _reset() -> None:
