@@ -275,9 +275,9 @@ static void fill_in(struct rueda_task *task, struct rueda_text *why)
     struct rueda_mapped *kept = kept_of(task);
     struct rueda_mapped_notice *mine = kept->mine;
 
-    if (task->place->staging->is_private) {
+    if (task->place->device->private_by != NULL) {
         mine->answer = RUEDA_MAPPED_NEVER;
-        rueda_text_add(why, "RUEDA_CUDA_IPC=0");
+        rueda_text_add(why, "%s", task->place->device->private_by);
     } else if (offer_whole(task, why) != RUEDA_OK) {
         mine->answer = RUEDA_MAPPED_NOT_THIS;
     } else if (rueda_mapped_task_of(task)->is_in_parts &&

@@ -215,9 +215,12 @@ static void fetch_parts(struct rueda_task *task, struct rueda_work *work,
                         char *buffer)
 {
     const struct rueda_device *device = task->place->staging->device;
+    const struct rueda_device *host = task->place->staging->host->device;
     const struct rueda_coll *coll = &task->coll;
+    const struct rueda_part zeros = {.bytes = coll->count * coll->elem_bytes};
+    struct rueda_work now = {.status = RUEDA_OK}; /* the host's own is done */
 
-    memset(buffer, 0, coll->count * coll->elem_bytes);
+    rueda_device_gather(host, &now, buffer, &zeros, 1);
     for (int i = 0; i < coll->part_count; i++)
         if (coll->parts[i].send != NULL)
             rueda_device_copy(device, work, buffer + coll->parts[i].at,

@@ -31,7 +31,6 @@ struct rueda_staging {
     const struct rueda_device *device; /* of the tensors; borrowed */
     struct rueda_task task;            /* of the other algorithm */
 
-    bool is_private; /* other ranks are not to reach the tensors of this one */
     struct rueda_mapped *mapped; /* of `mapped`, when first needed */
 
     /* On the host, from the device's alloc_host(), when first needed: chunks,

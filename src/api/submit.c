@@ -82,7 +82,7 @@ rueda_status rueda_submission_claim(rueda_ctx *ctx, struct rueda_ticket *ticket,
 
 void rueda_submission_drop(rueda_ctx *ctx, struct rueda_ticket *ticket)
 {
-    if (ticket->request.device != RUEDA_DEVICE_HOST)
+    if (rueda_request_is_away(&ticket->request))
         rueda_submission_unmark(ctx, ticket);
     rueda_ticket_release(ticket);
     rueda_op_give(&ctx->ops, &ticket->op);
@@ -236,7 +236,7 @@ static rueda_status prepare(rueda_ctx *ctx,
     if (status != RUEDA_OK)
         return refuse(ctx, args, status);
     status = fill_in(args, set->size, ticket);
-    if (status == RUEDA_OK && ticket->request.device != RUEDA_DEVICE_HOST) {
+    if (status == RUEDA_OK && rueda_request_is_away(&ticket->request)) {
         status = rueda_submission_mark(ctx, args, before, ticket);
         if (status != RUEDA_OK) {
             rueda_submission_drop(ctx, ticket);

@@ -231,6 +231,9 @@ struct rueda_device {
     /* Its own algorithms, ended by NULL, or NULL. One that can run is
      * preferred to the built-in ones (algo/select.h). */
     const struct rueda_algo *const *algos;
+
+    /* The setting that forbids to share its memory, "NAME=value"; or NULL. */
+    const char *private_by;
 };
 
 /* The device of tensors that are on no accelerator. wanted is the setting

@@ -36,7 +36,6 @@ static rueda_status make(struct rueda_lane *lane,
         rueda_staging_new(&lane->track.place, lane->lanes->select, device);
     if (away->place.staging == NULL)
         return RUEDA_ERR_NOMEM;
-    away->place.staging->is_private = !lane->formation->job->config.cuda_ipc;
     if (lane->fusion == NULL)
         return RUEDA_OK;
     away->fusion = device->ops->alloc(device, lane->fusion_bytes);

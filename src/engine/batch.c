@@ -309,7 +309,7 @@ static void wait_for_streams(struct rueda_lane *lane)
     for (int i = batch->item; i < batch->after; i++) {
         const struct rueda_ticket *ticket = rueda_batch_ticket(batch, i);
 
-        if (ticket == NULL || ticket->request.device == RUEDA_DEVICE_HOST ||
+        if (ticket == NULL || !rueda_request_is_away(&ticket->request) ||
             (last != NULL && last->mark[0] == ticket->mark[0]))
             continue;
         rueda_device_after(
@@ -334,7 +334,7 @@ static rueda_status watch_streams(struct rueda_lane *lane)
         struct rueda_event event;
         rueda_status status;
 
-        if (ticket == NULL || ticket->request.device == RUEDA_DEVICE_HOST ||
+        if (ticket == NULL || !rueda_request_is_away(&ticket->request) ||
             ticket->mark[0] == reached)
             continue;
         event = (struct rueda_event){{ticket->mark[0], ticket->mark[1]}};
@@ -450,8 +450,8 @@ void rueda_batch_begin(struct rueda_lane *lane,
     batch->is_watching = false;
     batch->asked = 0;
     batch->asked_after = 0;
-    batch->is_away = decision->kind == RUEDA_DECIDED_RUN &&
-                     request->device != RUEDA_DEVICE_HOST;
+    batch->is_away =
+        decision->kind == RUEDA_DECIDED_RUN && rueda_request_is_away(request);
     batch->next = batch->is_away ? enter_away : fn_of(lane, decision);
     if (batch->next == laid_out) {
         /* Nothing is to be waited for, nor packed. */

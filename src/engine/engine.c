@@ -25,7 +25,7 @@ static void forget_mark(const struct rueda_device *device,
 {
     struct rueda_event event = {{ticket->mark[0], ticket->mark[1]}};
 
-    if (ticket->request.device != RUEDA_DEVICE_HOST)
+    if (rueda_request_is_away(&ticket->request))
         device->ops->forget(device, &event);
 }
 

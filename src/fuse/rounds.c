@@ -26,8 +26,7 @@ bool rueda_round_fits(const struct rueda_request *a,
            a->reduction == b->reduction && a->prescale == b->prescale &&
            a->postscale == b->postscale && a->compression == b->compression &&
            a->flags == b->flags && a->root == b->root &&
-           (a->device == RUEDA_DEVICE_HOST) ==
-               (b->device == RUEDA_DEVICE_HOST) &&
+           rueda_request_is_away(a) == rueda_request_is_away(b) &&
            rueda_round_may_share(a) && rueda_round_may_share(b);
 }
 

@@ -185,23 +185,18 @@ static void tell_root(const struct rueda_request *request,
     rueda_text_add(out, "specified root rank %d", request->root);
 }
 
-static bool is_on_host(const struct rueda_request *request)
-{
-    return request->device == RUEDA_DEVICE_HOST;
-}
-
 /* Which one of the accelerators is each rank's own business. */
 static bool same_device(const struct rueda_request *a,
                         const struct rueda_request *b)
 {
-    return is_on_host(a) == is_on_host(b);
+    return rueda_request_is_away(a) == rueda_request_is_away(b);
 }
 
 static void tell_device(const struct rueda_request *request,
                         struct rueda_text *out)
 {
     rueda_text_add(out, "specified device %s",
-                   is_on_host(request) ? "CPU" : "GPU");
+                   rueda_request_is_away(request) ? "GPU" : "CPU");
 }
 
 static bool same_compression(const struct rueda_request *a,

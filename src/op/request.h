@@ -88,6 +88,12 @@ static inline void rueda_request_init(struct rueda_request *self, int kind)
     self->hash = 0;
 }
 
+/* Is the tensor in the memory of an accelerator? */
+static inline bool rueda_request_is_away(const struct rueda_request *self)
+{
+    return self->device != RUEDA_DEVICE_HOST;
+}
+
 static inline bool rueda_request_is_local(const struct rueda_request *self)
 {
     return self->kind >= RUEDA_TIMELINE_START;

@@ -485,6 +485,7 @@ void rueda_cuda_set_up(const struct rueda_device *device,
 
     cuda->nccl = rueda_nccl_new(config);
     cuda->super.algos = algos;
+    cuda->super.private_by = config->cuda_ipc ? NULL : "RUEDA_CUDA_IPC=0";
 }
 
 void rueda_cuda_close(const struct rueda_device *device)

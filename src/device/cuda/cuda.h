@@ -25,8 +25,9 @@ rueda_status rueda_cuda_open(const char *library, int number,
                              const struct rueda_device **out,
                              struct rueda_text *error);
 
-/* What the settings say about its algorithms. Without this call it has none.
- * The settings are borrowed until it is closed. */
+/* What the settings say about its algorithms and its memory. Without this call
+ * it has no algorithms, and its memory may be shared. The settings are borrowed
+ * until it is closed. */
 void rueda_cuda_set_up(const struct rueda_device *device,
                        const struct rueda_config *config);
 
