@@ -96,10 +96,51 @@ def test_a_device_brings_its_own_algorithms(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["src/algo/ring.c", "src/fuse/pack.c", "src/engine/batch.c"])
-@pytest.mark.parametrize("code", ["memcpy(a, b, 1);", "memmove(a, b, 1);", "rueda_host_move(a);"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "memcpy(a, b, 1);",
+        "memmove(a, b, 1);",
+        "memset(a, 0, bytes);",
+        "memset(a, 0, count * sizeof(float));",
+        "memset(a, 1, sizeof(*a));",
+        "rueda_host_move(a);",
+        "rueda_cuda_open(a);",
+        "b = config->cuda_ipc;",
+        'a = "RUEDA_CUDA_IPC=0";',
+        "b = request->device == RUEDA_DEVICE_HOST;",
+        "b = choice == RUEDA_NCCL_NEVER;",
+    ],
+)
 def test_only_devices_move_tensors(tmp_path: Path, file: str, code: str) -> None:
     source = f"void f(void)\n{{\n    {code}\n}}\n"
     assert rules(tmp_path, {file: source}) == ["device"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "memset(a, 0, sizeof(*a));",
+        "memset(&self->place, 0, sizeof(self->place));",
+        "/* As CUDA does with RUEDA_DEVICE_HOST: memcpy(a, b, 1) */",
+        "rueda_device_copy(device, work, a, b, 1);",
+    ],
+)
+def test_structs_are_cleared_and_devices_asked(tmp_path: Path, code: str) -> None:
+    source = f"void f(void)\n{{\n    {code}\n}}\n"
+    assert rules(tmp_path, {"src/algo/ring.c": source, "src/engine/batch.c": source}) == []
+
+
+def test_a_file_touches_what_it_may(tmp_path: Path) -> None:
+    source = "void f(void)\n{\n    memcpy(a, b, 1);\n    memset(a, 0, bytes);\n}\n"
+    assert rules(tmp_path, {"src/engine/sets.c": source}) == ["device"]
+    (finding,) = house.check_tree(tmp_path)
+    assert (finding.line, finding.text.split()[0]) == (4, "memset()")
+
+
+def test_an_include_of_a_device_is_seen(tmp_path: Path) -> None:
+    text = '#include "device/cuda/cuda.h"\n'
+    assert set(rules(tmp_path, {"src/engine/away.c": text})) == {"device"}
 
 
 @pytest.mark.parametrize("file", ["src/algo/direct_copy.c", "src/device/host_device.c"])
