@@ -60,7 +60,8 @@ void rueda_policy_has_checked(struct rueda_policy *policy, int64_t now_ns)
 }
 
 int64_t rueda_policy_sleep_ns(const struct rueda_policy *policy, int64_t now_ns,
-                              int64_t deadline_ns, int64_t network_ns)
+                              int64_t deadline_ns, int64_t network_ns,
+                              bool is_silent)
 {
     int64_t until = rueda_policy_check_ns(policy);
     int64_t left;
@@ -68,6 +69,8 @@ int64_t rueda_policy_sleep_ns(const struct rueda_policy *policy, int64_t now_ns,
     if (deadline_ns >= 0)
         until = rueda_sooner(until, deadline_ns);
     left = until > now_ns ? until - now_ns : 0;
+    if (is_silent)
+        left = rueda_sooner(left, RUEDA_POLICY_SILENT_NS);
     return network_ns >= 0 ? rueda_sooner(network_ns, left) : left;
 }
 

@@ -40,6 +40,9 @@
  *   LEFT             an allreduce of 4 KiB in a tf.function on 2 busy cores:
  *                    1 to 3 ms, and 24 ms while callbacks had a grace
  *   CHECK            none: they bound how late a stall is reported
+ *   SILENT           none: it bounds how late a rank that sleeps sees that a
+ *                    GPU is done, which comes on top of the 50 ms at least that
+ *                    it has watched NCCL awake (device/cuda/nccl.c): 2 %
  */
 
 /* How long to wait awake, where there are cores enough and where not. */
@@ -97,6 +100,10 @@
  * was submitted, where threads that submit drive: waking it in every step costs
  * them more. */
 #define RUEDA_POLICY_AWAKE_NS RUEDA_MS(50)
+
+/* How long the holder sleeps at most while a device works that rings no bell:
+ * it has to ask the device. */
+#define RUEDA_POLICY_SILENT_NS RUEDA_MS(1)
 
 /* A thread that asks for a callback does not wait. For this long after one did
  * there is no grace: the background thread takes over at once. */
@@ -200,9 +207,11 @@ void rueda_policy_has_checked(struct rueda_policy *policy, int64_t now_ns);
 /* ---- Waiting: the holder's --------------------------------------------- */
 
 /* How long to sleep at most: until the next check, the deadline (negative:
- * none), or as long as the network may be left alone (negative: for ever). */
+ * none), or as long as the network (negative: for ever) or a device that is
+ * silent when it is done may be left alone. */
 int64_t rueda_policy_sleep_ns(const struct rueda_policy *policy, int64_t now_ns,
-                              int64_t deadline_ns, int64_t network_ns);
+                              int64_t deadline_ns, int64_t network_ns,
+                              bool is_silent);
 
 /* Does awake_ns() want the time? */
 static inline bool rueda_policy_wants_time(const struct rueda_policy *policy)

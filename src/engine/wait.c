@@ -14,9 +14,6 @@
 /* How many turns one check takes at most. */
 #define CHECK_TURNS 64
 
-/* How long to sleep at most while a device works that rings no bell. */
-#define SILENT_NS ((int64_t)1000000)
-
 /* Should the holder stop driving? Yes if callbacks are due, or if the operation
  * that it waits for has ended. The background thread waits for none (NULL) and
  * gives way to threads that wait or submit. */
@@ -48,14 +45,14 @@ static int64_t patience_ns(const struct rueda_engine *engine,
 {
     const struct rueda_hub *hub = engine->job->network;
     int64_t network = hub != NULL ? hub->ops->patience_ns(hub) : -1;
+    bool is_silent = rueda_lanes_are_silent(&engine->lanes);
 
-    if (rueda_lanes_are_silent(&engine->lanes) &&
-        (network < 0 || network > SILENT_NS))
-        network = SILENT_NS;
-    if (rueda_failing_is_on(engine))
+    if (rueda_failing_is_on(engine)) {
         network = RUEDA_FAILURE_POLL_NS;
+        is_silent = false;
+    }
     return rueda_policy_sleep_ns(&engine->policy, rueda_clock_ns(), deadline_ns,
-                                 network);
+                                 network, is_silent);
 }
 
 /* Is a check due, with what the negotiators want now? */

@@ -138,14 +138,25 @@ static void sleep_ends_at_whatever_comes_first(void **state)
 
     (void)state;
     rueda_policy_set_checks(&policy, RUEDA_S(8), NOW);
-    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, -1, -1), RUEDA_S(2));
-    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW + 9, -1), 9);
-    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW + RUEDA_S(3), -1),
+    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, -1, -1, false),
                      RUEDA_S(2));
-    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW + 9, 4), 4);
-    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW + 9, 0), 0);
-    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW + 9, 10), 9);
-    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW - 1, -1), 0);
+    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW + 9, -1, false),
+                     9);
+    assert_int_equal(
+        rueda_policy_sleep_ns(&policy, NOW, NOW + RUEDA_S(3), -1, false),
+        RUEDA_S(2));
+    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW + 9, 4, false), 4);
+    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW + 9, 0, false), 0);
+    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW + 9, 10, false),
+                     9);
+    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW - 1, -1, false),
+                     0);
+
+    /* A device that rings no bell is asked every millisecond. */
+    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, -1, -1, true),
+                     RUEDA_POLICY_SILENT_NS);
+    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, NOW + 9, -1, true), 9);
+    assert_int_equal(rueda_policy_sleep_ns(&policy, NOW, -1, 4, true), 4);
 }
 
 static void a_thread_yields_less_where_no_caller_waits(void **state)
