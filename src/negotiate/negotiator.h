@@ -57,8 +57,8 @@ struct rueda_negotiator_args {
     int64_t (*now_ns)(void *arg);
     void *now_arg;
 
-    /* The state of this member. NULL: deadlocks are not searched for; all
-     * members have this function, or none. */
+    /* A look at the state of this member. NULL: deadlocks are not searched for;
+     * all members have this function, or none. */
     void (*look)(void *arg, struct rueda_still *out);
     void *look_arg;
     /* Add what the process of a rank does, for a warning. May be NULL. */

@@ -123,6 +123,14 @@ def test_source_files_that_are_named_exist(page: Path) -> None:
     assert [name for name in sorted(set(named)) if not (ROOT / name).exists()] == []
 
 
+def test_the_glossary_has_one_row_for_each_term() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+?) \|", text, re.M)
+    terms = [part for row in rows if row != "term" for part in row.split(", ")]
+    assert len(terms) > 100
+    assert sorted({term for term in terms if terms.count(term) > 1}) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_make_targets_that_are_named_exist(page: Path) -> None:
     rules = (ROOT / "Makefile").read_text(encoding="utf-8")
