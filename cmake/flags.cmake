@@ -25,6 +25,11 @@ if(RUEDA_WERROR)
     add_compile_options(-Werror)
 endif()
 
+# Two builds of a wheel are the same, whatever their folders are called.
+if(SKBUILD)
+    add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=rueda)
+endif()
+
 if(RUEDA_SANITIZE)
     add_compile_options(-fsanitize=${RUEDA_SANITIZE} -fno-sanitize-recover=all)
     add_link_options(-fsanitize=${RUEDA_SANITIZE})

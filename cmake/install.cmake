@@ -11,15 +11,21 @@ function(install_man_pages folder)
     endforeach()
 endfunction()
 
+# An installed wheel serves C programs, too: all but the programs and the man
+# pages has the same places beneath the package as beneath a prefix.
+set(bin ${CMAKE_INSTALL_BINDIR})
+set(man ${CMAKE_INSTALL_MANDIR})
 if(SKBUILD)
-    install(TARGETS rueda_shared LIBRARY DESTINATION rueda/lib)
-    install(FILES include/rueda/rueda.h DESTINATION rueda/include/rueda)
-    if(programs)
-        install(TARGETS ${programs} RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR})
-    endif()
+    set(bin ${SKBUILD_SCRIPTS_DIR})
     # Beside the programs of an environment, where man(1) looks.
-    install_man_pages(${SKBUILD_DATA_DIR}/share/man)
-    return()
+    set(man ${SKBUILD_DATA_DIR}/share/man)
+    set(CMAKE_INSTALL_LIBDIR rueda/lib)
+    set(CMAKE_INSTALL_INCLUDEDIR rueda/include)
+
+    # What the wheel carries that is not ours, as PEP 770 has it.
+    configure_file(cmake/sbom.cdx.json.in rueda.cdx.json @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/rueda.cdx.json
+            DESTINATION ${SKBUILD_METADATA_DIR}/sboms)
 endif()
 
 install(TARGETS rueda_shared EXPORT rueda
@@ -28,7 +34,7 @@ install(TARGETS rueda_shared EXPORT rueda
 install(FILES include/rueda/rueda.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rueda)
 if(programs)
-    install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(TARGETS ${programs} RUNTIME DESTINATION ${bin})
 endif()
 
 # Relative to the file itself, so that "cmake --install --prefix" stays true.
@@ -48,4 +54,4 @@ install(EXPORT rueda NAMESPACE rueda:: FILE rueda-config.cmake
 install(FILES ${PROJECT_BINARY_DIR}/rueda-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rueda)
 
-install_man_pages(${CMAKE_INSTALL_MANDIR})
+install_man_pages(${man})

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rueda: collectives and a run time for distributed training.
 
-The C library is part of this package. A program or an extension that wants to
-use it finds the header in :func:`get_include` and the library itself at
-:func:`get_library`::
+The C library is part of this package. CMake and pkg-config find it below
+:func:`get_prefix`::
 
-    cc hello.c -I$(python -c 'import rueda; print(rueda.get_include())') ...
+    cmake -DCMAKE_PREFIX_PATH=$(python -c 'import rueda; print(rueda.get_prefix())') ...
+
+Others find the header in :func:`get_include` and the library at :func:`get_library`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import Any
 
 from ._core import version as __version__
 
-__all__ = ["__version__", "elastic", "get_include", "get_library", "metrics", "run"]
+__all__ = [
+    "__version__", "elastic", "get_include", "get_library", "get_prefix", "metrics", "run",
+]  # fmt: skip
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -54,6 +57,15 @@ def get_library() -> str:
     return _inside("lib", "librueda.so", keep=2)
 
 
+def get_prefix() -> str:
+    """Return the folder that has ``lib/cmake/rueda`` and ``lib/pkgconfig``.
+
+    ``CMAKE_PREFIX_PATH`` takes it as it is, and ``PKG_CONFIG_PATH`` with
+    ``/lib/pkgconfig`` behind it.
+    """
+    return _inside("lib", "pkgconfig", "rueda.pc", keep=0)
+
+
 def _inside(*parts: str, keep: int) -> str:
     """Path made of the first ``keep`` parts, once all of them are seen to be there."""
     whole = os.path.join(_HERE, *parts)
@@ -62,4 +74,4 @@ def _inside(*parts: str, keep: int) -> str:
             f"{whole} is missing: this is a source tree or a damaged installation; "
             "install the wheel, which carries the compiled library"
         )
-    return os.path.join(_HERE, *parts[:keep])
+    return os.path.join(_HERE, *parts[:keep]) if keep else _HERE
