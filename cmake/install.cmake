@@ -23,9 +23,11 @@ if(SKBUILD)
     set(CMAKE_INSTALL_INCLUDEDIR rueda/include)
 
     # What the wheel carries that is not ours, as PEP 770 has it.
-    configure_file(cmake/sbom.cdx.json.in rueda.cdx.json @ONLY)
-    install(FILES ${PROJECT_BINARY_DIR}/rueda.cdx.json
-            DESTINATION ${SKBUILD_METADATA_DIR}/sboms)
+    if(RUEDA_STATIC_PROGRAMS)
+        configure_file(cmake/sbom.cdx.json.in rueda.cdx.json @ONLY)
+        install(FILES ${PROJECT_BINARY_DIR}/rueda.cdx.json
+                DESTINATION ${SKBUILD_METADATA_DIR}/sboms)
+    endif()
 endif()
 
 install(TARGETS rueda_shared EXPORT rueda

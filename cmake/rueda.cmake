@@ -17,14 +17,14 @@ endfunction()
 
 # rueda_program(name a.c ...): an installed program that carries the library,
 # libsodium too, so that it runs from any place. Debian's libsodium.a is not
-# position independent, hence -no-pie. Sanitized programs stay ordinary ones:
-# they never leave the build folder.
+# position independent, hence -no-pie. Packages of a system, which has libsodium,
+# set RUEDA_STATIC_PROGRAMS=OFF.
 function(rueda_program name)
     set(target ${name}_program)
     add_executable(${target} ${ARGN})
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
     target_link_libraries(${target} PRIVATE rueda_objects Threads::Threads m)
-    if(RUEDA_SANITIZE)
+    if(NOT RUEDA_STATIC_PROGRAMS)
         target_link_libraries(${target} PRIVATE PkgConfig::SODIUM)
     else()
         find_library(RUEDA_SODIUM_STATIC libsodium.a
