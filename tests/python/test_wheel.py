@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -150,6 +151,17 @@ def test_projects_of_cmake_and_pkg_config_find_the_library(
         done = subprocess.run([str(tmp_path / program)], capture_output=True, text=True,
                               timeout=LIMIT_S, env=environment())  # fmt: skip
         assert done.stdout == "rank 0 of 1: the sum is 1\n", done.stderr
+
+
+def test_the_first_minute_of_a_user_goes_well(need_tool: Callable[[str], str]) -> None:
+    """What tools/smoke runs on other Pythons."""
+    folder = str(Path(need_tool("ruedarun")).parent)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "install" / "smoke.py")], capture_output=True,
+        text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL,
+        env=environment(PATH=os.pathsep.join([folder, os.environ["PATH"]])),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 # ---- What it leaves ----------------------------------------------------------
