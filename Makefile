@@ -2,7 +2,8 @@
 # "make help" lists them.
 
 .PHONY: all build check demo test trainers bench lint sanitize fuzz seeds \
-    nth-calls chaos coverage wheel wheel-portable aarch64 docs clean help
+    nth-calls chaos coverage wheel wheel-portable sdist smoke deb aarch64 docs \
+    clean help
 # The stages share two cores and the folder .venv: one at a time, always.
 .NOTPARALLEL:
 
@@ -78,6 +79,19 @@ wheel: ## build dist/*.whl
 wheel-portable: ## build dist/*.whl for glibc 2.28 and later
 	@tools/setup build python portable
 	@tools/wheel-portable
+
+sdist: ## pack the sources into dist/*.tar.gz
+	@tools/setup python
+	@tools/wheel --sdist
+
+smoke: ## try the wheel on every Python from 3.9 on that is here
+	@tools/setup build python
+	@tools/wheel
+	@tools/smoke
+
+deb: ## build Debian packages into build/deb, and use what is in them
+	@tools/setup build python deb
+	@tools/deb
 
 aarch64: ## build for aarch64, and run tests without shared memory in qemu
 	@tools/setup build aarch64
