@@ -4,7 +4,8 @@
     python make_folder.py /tmp/stripes
     ruedarun -np 2 python alexnet.py /tmp/stripes --epochs 5
 
-On 4 machines with 8 GPUs each, and ImageNet's own folders train and val:
+On 4 machines with 8 GPUs each, and ImageNet's folders train and val, both of which
+have a folder for each class:
 
     ruedarun -np 32 -H node1:8,node2:8,node3:8,node4:8 \\
         python alexnet.py /data/imagenet --epochs 90 --batch 32 --loaders 8 \\
