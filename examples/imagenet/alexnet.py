@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AlexNet (Krizhevsky and others, 2012) on ImageNet, or on a folder of its shape.
+r"""AlexNet (Krizhevsky and others, 2012) on ImageNet, or on a folder of its shape.
 
     python make_folder.py /tmp/stripes
-    ruedarun -np 2 python alexnet.py /tmp/stripes --epochs 5
+    ruedarun -np 2 python alexnet.py /tmp/stripes --side 64 --width 0.25 --batch 8 \
+        --rate 0.005 --epochs 5
 
-On 4 machines with 8 GPUs each, and ImageNet's folders train and val, both of which
-have a folder for each class:
+Those sizes are for small machines. On 4 machines with 8 GPUs each, and ImageNet's
+folders train and val, both of which have a folder for each class:
 
-    ruedarun -np 32 -H node1:8,node2:8,node3:8,node4:8 \\
-        python alexnet.py /data/imagenet --epochs 90 --batch 32 --loaders 8 \\
+    ruedarun -np 32 -H node1:8,node2:8,node3:8,node4:8 \
+        python alexnet.py /data/imagenet --epochs 90 --batch 32 --loaders 8 \
         --warm-up 5 --copy /data/alexnet.pt
 
 Each worker takes the GPU of its local rank, or the CPU where there is none. The
