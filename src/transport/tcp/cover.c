@@ -63,8 +63,7 @@ size_t rueda_tcp_cover_head_bytes(const struct rueda_tcp_cover *cover)
 bool rueda_tcp_cover_has_piece(const struct rueda_tcp_cover *cover,
                                const struct rueda_tcp_frame *frame)
 {
-    return cover->shield != RUEDA_TCP_PLAIN ||
-           frame->tag.sequence == RUEDA_CONTROL_SEQUENCE;
+    return cover->shield != RUEDA_TCP_PLAIN || rueda_tag_is_proven(frame->tag);
 }
 
 rueda_status rueda_tcp_cover_close(struct rueda_tcp_cover *cover,
