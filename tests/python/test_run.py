@@ -273,20 +273,21 @@ def test_the_key_is_in_no_environment_that_mpirun_forwards(
     assert not Path(said[len("file:") :]).exists()  # nothing is left behind
 
 
+@pytest.mark.parametrize("name", ["RUEDA_RUN", "_HOROVOD_SECRET_KEY"])
 def test_a_key_in_the_environment_is_not_handed_to_mpirun(
-    need_tool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    need_tool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     mpirun = tmp_path / "mpirun"
     mpirun.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
     mpirun.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("RUEDA_RUN", f"{'ab' * 32},1,localhost")
+    monkeypatch.setenv(name, f"{'ab' * 32},1,localhost")
     done = subprocess.run(
         [need_tool("ruedarun"), "-np", "1", "--mpi", "true"],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "RUEDA_RUN holds a key" in done.stderr
+    assert f"{name} holds a key" in done.stderr
     assert "abab" not in done.stderr
 
 
