@@ -42,7 +42,7 @@ static rueda_status introduce(int (*exchange)(void *, void *, size_t))
         .seat = &seat,
         .key = &none,
         .exchange = exchange,
-        .deadline_ns = rueda_clock_ns() + LIMIT_S * 1000 * MS,
+        .deadline_ns = rueda_clock_ns() + MS * 1000 * LIMIT_S,
     };
     struct rueda_text error = {{0}};
     struct rueda_contact contact;
