@@ -134,7 +134,7 @@ def fail_on_one() -> None:
     time.sleep(120)
 
 
-def test_the_exception_of_a_rank_is_raised_with_its_traceback() -> None:
+def test_the_exception_of_a_rank_is_raised_with_its_traceback(capfd) -> None:
     with pytest.raises(KeyError, match="no such step") as caught:
         rueda.run(fail_on_one, np=3)
     cause = type(caught.value.__cause__)
@@ -142,6 +142,10 @@ def test_the_exception_of_a_rank_is_raised_with_its_traceback() -> None:
     words = str(caught.value.__cause__)
     assert words.startswith("on rank 1\n")
     assert 'raise KeyError("no such step")' in words
+    shown = capfd.readouterr().err
+    assert "[1]<stderr>:KeyError: 'no such step'\n" in shown
+    assert "in fail_on_one\n" in shown
+    assert "runpy" not in shown and "task.py" not in shown  # the function's frames alone
 
 
 def test_the_first_exception_counts() -> None:
