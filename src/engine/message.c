@@ -45,10 +45,12 @@ static void message_drop(struct rueda_messages *messages,
 static struct rueda_tag tag_of(const struct rueda_lane *lane,
                                const struct rueda_ticket *ticket)
 {
-    return (struct rueda_tag){
+    const struct rueda_tag tag = {
         .set = lane->track.tag.set,
         .sequence = RUEDA_LANE_MESSAGES | (uint64_t)ticket->tag,
     };
+
+    return rueda_track_tag(tag, ticket->request.dtype);
 }
 
 static size_t bytes_of(const struct rueda_ticket *ticket)

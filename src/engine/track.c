@@ -49,6 +49,7 @@ rueda_status rueda_track_open(struct rueda_track *track,
     track->place.mesh = args->mesh;
     track->place.slab = is_here ? args->slab : NULL;
     track->place.device = args->device;
+    track->place.is_on_hosts = !is_here;
     track->place.scratch_bytes = RUEDA_SCRATCH_BYTES;
     track->place.scratch = rueda_memory_map_private(RUEDA_SCRATCH_BYTES);
     track->task.place = &track->place;
@@ -68,6 +69,11 @@ void rueda_track_close(struct rueda_track *track)
     memset(&track->place, 0, sizeof(track->place));
 }
 
+static uint64_t number_of(const struct rueda_task *task)
+{
+    return task->tag.sequence & ~RUEDA_TAG_PROVEN;
+}
+
 /* For the flight recorder. */
 static void note(const struct rueda_track *track, rueda_flight_step step)
 {
@@ -75,7 +81,7 @@ static void note(const struct rueda_track *track, rueda_flight_step step)
     const struct rueda_flight_event event = {
         .step = step,
         .kind = coll->kind,
-        .number = track->task.tag.sequence,
+        .number = number_of(&track->task),
         .bytes = coll->count * coll->elem_bytes,
     };
 
@@ -136,7 +142,7 @@ rueda_status rueda_track_start(struct rueda_track *track)
     if (hub != NULL)
         hub->ops->tend_seldom(hub);
     task->moves = 0;
-    task->tag = track->tag;
+    task->tag = rueda_track_tag(track->tag, task->coll.arith.dtype);
     track->tag.sequence++;
     if (!track->is_chosen)
         choose(track);
@@ -151,7 +157,7 @@ rueda_status rueda_track_start(struct rueda_track *track)
     note(track, RUEDA_FLIGHT_STARTED);
     log_trace("%s number %llu of set %u, %zu bytes, runs as %s",
               rueda_kind_str(task->coll.kind),
-              (unsigned long long)task->tag.sequence, task->tag.set,
+              (unsigned long long)number_of(task), task->tag.set,
               task->coll.count * task->coll.elem_bytes, task->algo->name);
     return rueda_task_post(task);
 }

@@ -60,6 +60,20 @@ rueda_status rueda_track_open(struct rueda_track *track,
 /* Before its mesh; no task runs. */
 void rueda_track_close(struct rueda_track *track);
 
+/*
+ * The tag of messages with numbers of this type. A program may unpickle bytes,
+ * or use integers as lengths and places, as the functions for objects of
+ * torch.distributed do, whose tensors nothing tells from others. So all that is
+ * not a floating-point number is proven (SECURITY.md).
+ */
+static inline struct rueda_tag rueda_track_tag(struct rueda_tag tag,
+                                               rueda_dtype dtype)
+{
+    if (!rueda_dtype_is_float(dtype))
+        tag.sequence |= RUEDA_TAG_PROVEN;
+    return tag;
+}
+
 /* Begin what has been written to track->task.coll; the algorithm is chosen.
  * Returns as the algorithm's post() does; no task runs yet. */
 rueda_status rueda_track_start(struct rueda_track *track);

@@ -84,9 +84,12 @@ void rueda_encrypt_explain(rueda_config_encrypt decision, const char *why,
                           : "neither encrypted nor authenticated";
     const char *talk =
         decision == RUEDA_ENCRYPT_ALWAYS ? "sealed" : "authenticated";
+    const bool is_plain = decision != RUEDA_ENCRYPT_ALWAYS &&
+                          decision != RUEDA_ENCRYPT_AUTHENTICATE;
 
     rueda_text_set(out,
                    "between hosts tensors are %s (%s); negotiation is %s; the "
-                   "store and last words are sealed; objects are authenticated",
-                   how, why, talk);
+                   "store and last words are sealed; objects%s are "
+                   "authenticated",
+                   how, why, talk, is_plain ? ", bytes and integers" : "");
 }

@@ -3,17 +3,24 @@
  * place, each over a connection that no other thread uses meanwhile. */
 #include "job/rendezvous.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "os/clock.h"
+#include "os/process.h"
 
 #define ASK_NS ((int64_t)30000000000)
 
-/* Under the lock. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rueda_client *counter;
+static struct rueda_client *counter; /* under the lock */
+
+/* The connection is the parent's. */
+static void forget_in_child(void)
+{
+    counter = NULL;
+}
+
+static struct rueda_fork_lock lock = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+                                      .in_child = forget_in_child};
 
 rueda_status rueda_rendezvous_leave(void)
 {
@@ -68,8 +75,8 @@ rueda_status rueda_rendezvous_add(const char *key, int64_t count,
 
     if (rueda_rendezvous_term() == 0 || len == 0 || len > RUEDA_STORE_KEY_BYTES)
         return RUEDA_ERR_INVALID;
-    pthread_mutex_lock(&lock);
+    rueda_fork_lock_take(&lock);
     status = add(key, count, out_sum);
-    pthread_mutex_unlock(&lock);
+    rueda_fork_lock_release(&lock);
     return status;
 }

@@ -157,17 +157,22 @@ static int find_ours(struct process *list, int count, struct process *out)
     }
 }
 
-/* The number may belong to another process by now. A descriptor holds on to the
- * one that has it; that is ours if it began when ours did. */
-static void signal_one(const struct process *process, int signal)
+unsigned long long rueda_family_begun(int id)
 {
-    const int fd = (int)syscall(SYS_pidfd_open, process->id, 0);
+    return look_at(id).begun;
+}
+
+/* A descriptor holds on to the process that has the number by now; that is ours
+ * if it began when ours did. */
+void rueda_family_signal_one(int id, unsigned long long begun, int signal)
+{
+    const int fd = (int)syscall(SYS_pidfd_open, id, 0);
 
     if (fd < 0 && errno != ESRCH)
-        kill(process->id, signal); /* an old kernel */
+        kill(id, signal); /* an old kernel */
     if (fd < 0)
         return;
-    if (look_at(process->id).begun == process->begun)
+    if (look_at(id).begun == begun)
         syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0);
     close(fd);
 }
@@ -184,7 +189,7 @@ int rueda_family_signal(int signal)
     if (ours != NULL)
         found = find_ours(list, count, ours);
     for (int i = 0; i < found; i++)
-        signal_one(&ours[i], signal);
+        rueda_family_signal_one(ours[i].id, ours[i].begun, signal);
     free(ours);
     free(list);
     return found;

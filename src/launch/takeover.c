@@ -32,18 +32,25 @@ static void say_command(const struct rueda_options *options,
 }
 
 /* Mpirun and jsrun send the environment over connections of their own, which
- * are not encrypted. What rueda.run() says to its ranks holds a key, unless it
- * names a file. */
-static bool is_key_shown(const struct rueda_strings *variables)
+ * are not encrypted. Returns the name of a variable that holds a key, or NULL:
+ * what rueda.run() says to its ranks, unless it names a file, and the key of
+ * Horovod's key-value servers. */
+static const char *shown_key(const struct rueda_strings *variables)
 {
-    static const char name[] = "RUEDA_RUN=";
+    static const char run[] = "RUEDA_RUN=";
     static const char in_file[] = "RUEDA_RUN=file:";
+    static const char secret[] = "_HOROVOD_SECRET_KEY=";
 
-    for (int i = 0; i < variables->count; i++)
-        if (strncmp(variables->list[i], name, strlen(name)) == 0 &&
-            strncmp(variables->list[i], in_file, strlen(in_file)) != 0)
-            return true;
-    return false;
+    for (int i = 0; i < variables->count; i++) {
+        const char *variable = variables->list[i];
+
+        if (strncmp(variable, run, strlen(run)) == 0 &&
+            strncmp(variable, in_file, strlen(in_file)) != 0)
+            return "RUEDA_RUN";
+        if (strncmp(variable, secret, strlen(secret)) == 0)
+            return "_HOROVOD_SECRET_KEY";
+    }
+    return NULL;
 }
 
 int rueda_takeover(const struct rueda_options *options, const char *program,
@@ -51,15 +58,19 @@ int rueda_takeover(const struct rueda_options *options, const char *program,
                    const struct rueda_strings *variables,
                    struct rueda_text *words)
 {
+    const char *key = shown_key(variables);
+
     if (variables->is_short || command->is_short) {
         rueda_text_set(words, "no memory");
         return 1;
     }
-    if (is_key_shown(variables)) {
+    if (key != NULL) {
         rueda_text_set(words,
-                       "RUEDA_RUN holds a key, which mpirun and jsrun would "
-                       "send over the network in the clear; unset it, or let "
-                       "rueda.run() start the job, which keeps it in a file");
+                       "%s holds a key, which mpirun and jsrun would send over "
+                       "the network in the clear; unset it, or start the job "
+                       "without --mpi or --jsrun, or by rueda.run(), which "
+                       "keeps its key in a file",
+                       key);
         return 2;
     }
     if (rueda_options_is_on(options, RUEDA_OPTION_VERBOSE))

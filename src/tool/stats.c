@@ -62,3 +62,10 @@ double rueda_series_median(struct rueda_series *series)
 {
     return rueda_series_quantile(series, 0.5);
 }
+
+const char *rueda_note_on_noise(double difference)
+{
+    return difference < 0 ? "a figure below 0 is noise: other work takes more "
+                            "time here than what is measured"
+                          : NULL;
+}

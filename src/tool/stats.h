@@ -31,4 +31,8 @@ void rueda_series_fini(struct rueda_series *series);
 double rueda_series_quantile(struct rueda_series *series, double p);
 double rueda_series_median(struct rueda_series *series);
 
+/* What a table says below a difference that can only be above 0, as it is
+ * between a whole and a part of it: NULL, or that one below 0 is noise. */
+const char *rueda_note_on_noise(double difference);
+
 #endif /* RUEDA_TOOL_STATS_H */

@@ -255,19 +255,11 @@ static bool be_idle(struct step *self, double *out_ms)
 
 /* ---- Report ----------------------------------------------------------- */
 
-/* By name a step does all that it does bare, so it is never faster: a negative
- * difference shows that the noise is larger. */
-static bool is_any_below(const struct result *rows, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (rows[i].beyond_us < 0)
-            return true;
-    return false;
-}
-
 static void print_rows(const struct step *self, const struct result *rows,
                        int count, double idle_ms)
 {
+    const char *note = NULL;
+
     printf("# %d ranks, times of the slowest rank in us, medians of %d rounds, "
            "answers checked\n",
            self->size, self->options.rounds);
@@ -277,9 +269,11 @@ static void print_rows(const struct step *self, const struct result *rows,
         printf("%-28s %12.1f %12.1f %12.1f %8.2f\n", rows[i].name,
                rows[i].named_us, rows[i].bare_us, rows[i].beyond_us,
                rows[i].ratio);
-    if (is_any_below(rows, count))
-        printf("# a figure below 0 is noise: other work takes more time here "
-               "than what is measured\n");
+    /* By name a step does all that it does bare. */
+    for (int i = 0; i < count && note == NULL; i++)
+        note = rueda_note_on_noise(rows[i].beyond_us);
+    if (note != NULL)
+        printf("# %s\n", note);
     if (self->options.idle_s > 0)
         printf("idle for %d s: %.1f ms of CPU at most\n", self->options.idle_s,
                idle_ms);

@@ -31,12 +31,25 @@ struct rueda_tag {
     uint64_t sequence;
 };
 
-/* The sequence of messages about operations that do not belong to one. */
+/* In a sequence: the bytes of this message decide what ranks do, or a program
+ * may run them as code, as bytes of a pickle. A transport between hosts
+ * authenticates them also where those of other tensors are bare. It is the
+ * sender's word, and no part of what tells tags apart. */
+#define RUEDA_TAG_PROVEN ((uint64_t)1 << 62)
+
+/* The sequence of messages about operations that do not belong to one. They are
+ * proven. */
 #define RUEDA_TAG_CONTROL UINT64_MAX
+
+static inline bool rueda_tag_is_proven(struct rueda_tag tag)
+{
+    return (tag.sequence & RUEDA_TAG_PROVEN) != 0;
+}
 
 static inline bool rueda_tag_equal(struct rueda_tag a, struct rueda_tag b)
 {
-    return a.term == b.term && a.set == b.set && a.sequence == b.sequence;
+    return a.term == b.term && a.set == b.set &&
+           ((a.sequence ^ b.sequence) & ~RUEDA_TAG_PROVEN) == 0;
 }
 
 /* The caller's memory; the transport fills it in. The caller reads status and

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,26 @@ def case_a_group_that_is_gone_is_refused() -> None:
         dist.destroy_process_group(group)
         with pytest.raises(RuntimeError, match="was destroyed"):
             group.barrier()
+
+
+FORK = """
+import os, signal
+from rueda.torch.c10d import work
+
+work._making.acquire()  # as if another thread were making the completer
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    os._exit(0 if work._completer() is work._completer() else 1)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_child_of_a_fork_makes_a_completer_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "0\n", done.stderr
 
 
 test_case = cases_of(__name__, SIZE)

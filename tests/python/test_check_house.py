@@ -405,6 +405,19 @@ def test_exceptions_only_shrink(tmp_path: Path) -> None:
     assert len(texts({"word span": 2})) == 1
 
 
+def test_a_lock_survives_a_fork_or_says_why_it_need_not(tmp_path: Path) -> None:
+    def lines(locks: dict[str, str]) -> list[int]:
+        return [one.line for one in house.check_tree(tmp_path, {}, locks) if one.rule == "lock"]
+
+    rules(tmp_path, {"src/job/a.c": "int a;\nstatic pthread_mutex_t lock;\n"})
+    rules(tmp_path, {"src/job/b.h": "struct b {\n    pthread_rwlock_t lock;\n};\n"})
+    rules(tmp_path, {"src/job/c.c": "static struct rueda_fork_lock lock; /* pthread_mutex_t */\n"})
+    rules(tmp_path, {"tests/d.c": "static pthread_mutex_t lock;\n"})
+    assert lines({}) == [2, 2]
+    assert lines({"src/job/a.c": "why", "src/job/b.h": "why"}) == []
+    assert lines({"src/job/a.c": "why", "src/job/b.h": "why", "src/job/c.c": "old"}) == [1]
+
+
 @pytest.mark.parametrize(
     ("file", "text", "wanted"),
     [

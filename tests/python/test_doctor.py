@@ -119,6 +119,22 @@ def test_this_host_is_looked_at(doctor) -> None:
     assert re.search(r"\n(all is well|0 would stop a job, \d+ warnings?)\n$", report.done.stdout)
 
 
+def test_what_is_measured_inside_a_host_is_what_training_gets(need_tool) -> None:
+    """The allreduce through shared memory, and not messages."""
+    ranks = [
+        subprocess.Popen(
+            [need_tool("rueda"), "doctor", "--meet"], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(RUEDA_RANK=str(rank), RUEDA_SIZE="2", RUEDA_LOG_LEVEL="trace",
+                            RUEDA_JOB="measured"),
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    said = [rank.communicate(timeout=LIMIT_S)[1] for rank in ranks]
+    for one in said:
+        assert re.search(r"allreduce number \d+ of set \d+, 4194304 bytes, runs as direct", one)
+
+
 def test_too_few_files_are_named_with_the_fix(doctor) -> None:
     report = doctor("ulimit -n 25")
     assert report.done.returncode == 1

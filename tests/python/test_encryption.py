@@ -115,7 +115,8 @@ def test_one_line_a_job_says_how_it_is_protected(
     assert len(lines) == 1
     assert f"tensors {words}" in lines[0]
     talk = "sealed" if "are sealed" in words else "authenticated"
-    rest = "the store and last words are sealed; objects are authenticated"
+    safe = "objects, bytes and integers" if "neither" in words else "objects"
+    rest = f"the store and last words are sealed; {safe} are authenticated"
     assert f"negotiation is {talk}; {rest}" in lines[0]
 
 

@@ -161,6 +161,58 @@ def test_bash_completes_options_values_and_files(run, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_fish_completes_options_values_and_files(run, need_tool, tmp_path: Path) -> None:
+    fish = need_tool("fish")
+    (tmp_path / "complete").write_text(run("--completion", "fish").stdout)
+    (tmp_path / "train.py").touch()
+    subprocess.run([fish, "-n", "complete"], cwd=tmp_path, check=True, timeout=LIMIT_S)
+    ask = (
+        "source complete; for line in '--verbos' '-np 2 --bind ' '-np 2 --hostfile tr';"
+        ' complete -C "ruedarun $line" | string replace -r "\\t.*" ""; echo .; end'
+    )
+    done = subprocess.run([fish, "-c", ask], capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "HOME": str(tmp_path)}, timeout=LIMIT_S)  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.split(".\n") == ["--verbose\n", "auto\ncore\nnone\n", "train.py\n", ""]
+
+
+def test_zsh_completes_options_values_and_files(run, need_tool, tmp_path: Path) -> None:
+    """At its own line editor, by the tabulator."""
+    zsh = need_tool("zsh")
+    (tmp_path / "complete").write_text(run("--completion", "zsh").stdout)
+    (tmp_path / "train.py").touch()
+    subprocess.run([zsh, "-n", "complete"], cwd=tmp_path, check=True, timeout=LIMIT_S)
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(tmp_path)
+        os.execve(zsh, [zsh, "-f", "-i"], {**os.environ, "TERM": "dumb", "PS1": "$ "})
+    try:
+        os.write(terminal, b"autoload -Uz compinit; compinit -u -d dump; . ./complete; echo up$?\n")
+        read_until(terminal, "up0")
+        for begun, whole in (
+            ("ruedarun --verbos", "ruedarun --verbose"),
+            ("ruedarun -np 2 --bind=co", "ruedarun -np 2 --bind=core"),
+            ("ruedarun -np 2 --hostfile=tr", "ruedarun -np 2 --hostfile=train.py"),
+            ("ruedarun -np 2 python tr", "ruedarun -np 2 python train.py"),
+        ):
+            os.write(terminal, begun.encode() + b"\t")
+            read_until(terminal, whole)
+            os.write(terminal, b"\x15")  # away with the line
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(terminal)
+
+
+def read_until(terminal: int, wanted: str) -> None:
+    """Read what appears on the terminal until this does."""
+    shown, deadline = "", time.monotonic() + LIMIT_S
+    while wanted not in shown:
+        left = deadline - time.monotonic()
+        assert left > 0 and select.select([terminal], [], [], left)[0], (wanted, shown)
+        shown += os.read(terminal, 4096).decode(errors="replace")
+
+
 def test_every_shell_is_told_every_option(run) -> None:
     shown = run("--help", "all").stdout
     options = re.findall(r"^  (?:-\w+, )*(--[\w-]+)", shown, re.M)

@@ -134,7 +134,7 @@ def fail_on_one() -> None:
     time.sleep(120)
 
 
-def test_the_exception_of_a_rank_is_raised_with_its_traceback() -> None:
+def test_the_exception_of_a_rank_is_raised_with_its_traceback(capfd) -> None:
     with pytest.raises(KeyError, match="no such step") as caught:
         rueda.run(fail_on_one, np=3)
     cause = type(caught.value.__cause__)
@@ -142,6 +142,10 @@ def test_the_exception_of_a_rank_is_raised_with_its_traceback() -> None:
     words = str(caught.value.__cause__)
     assert words.startswith("on rank 1\n")
     assert 'raise KeyError("no such step")' in words
+    shown = capfd.readouterr().err
+    assert "[1]<stderr>:KeyError: 'no such step'\n" in shown
+    assert "in fail_on_one\n" in shown
+    assert "runpy" not in shown and "task.py" not in shown  # the function's frames alone
 
 
 def test_the_first_exception_counts() -> None:
@@ -333,20 +337,21 @@ def test_the_key_is_in_no_environment_that_mpirun_forwards(
     assert not Path(said[len("file:") :]).exists()  # nothing is left behind
 
 
+@pytest.mark.parametrize("name", ["RUEDA_RUN", "_HOROVOD_SECRET_KEY"])
 def test_a_key_in_the_environment_is_not_handed_to_mpirun(
-    need_tool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    need_tool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     mpirun = tmp_path / "mpirun"
     mpirun.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
     mpirun.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("RUEDA_RUN", f"{'ab' * 32},1,localhost")
+    monkeypatch.setenv(name, f"{'ab' * 32},1,localhost")
     done = subprocess.run(
         [need_tool("ruedarun"), "-np", "1", "--mpi", "true"],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "RUEDA_RUN holds a key" in done.stderr
+    assert f"{name} holds a key" in done.stderr
     assert "abab" not in done.stderr
 
 

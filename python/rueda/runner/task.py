@@ -136,7 +136,9 @@ def _call(driver: Driver, task: bytes | bytearray) -> None:
                 sys.exit(0)
             # The driver has been told that there is no result.
             sys.exit(error.code or 1)
-        raise
+        # As where nothing catches it, but from the first frame of the function on.
+        sys.excepthook(type(error), error, error.__traceback__)
+        sys.exit(1)
     driver.tell(outcome)
 
 

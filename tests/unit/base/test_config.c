@@ -84,6 +84,7 @@ static void without_variables_every_setting_has_its_default(void **state)
     assert_string_equal(config.key_file, "");
     assert_int_equal(config.key_fd, -1);
     assert_int_equal(config.start_timeout_ms, 30000);
+    assert_int_equal(config.host_timeout_ms, 10000);
     assert_int_equal(config.log_level, RUEDA_LOG_WARN);
     assert_int_equal(config.transport, RUEDA_TRANSPORT_AUTO);
     assert_int_equal(config.encrypt, RUEDA_ENCRYPT_AUTO);

@@ -110,7 +110,9 @@ static void the_line_names_every_kind_of_traffic(void **state)
         assert_non_null(
             strstr(line.chars, i == 0 ? "negotiation is sealed"
                                       : "negotiation is authenticated"));
-        assert_non_null(strstr(line.chars, "objects are authenticated"));
+        assert_non_null(strstr(
+            line.chars, i == 1 ? "objects, bytes and integers are authenticated"
+                               : "objects are authenticated"));
     }
 }
 

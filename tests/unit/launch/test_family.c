@@ -90,6 +90,28 @@ static void orphans_are_adopted(void **state)
     assert_int_equal(wait(NULL), -1);
 }
 
+/* A process ends and another one gets its number, between a look at the
+ * processes and the signal. */
+static void a_process_with_the_number_of_another_gets_no_signal(void **state)
+{
+    const pid_t child = fork();
+    unsigned long long begun;
+    int how = 0;
+
+    (void)state;
+    if (child == 0) {
+        for (;;)
+            pause();
+    }
+    begun = rueda_family_begun(child);
+    assert_true(begun > 0);
+    rueda_family_signal_one(child, begun - 1, SIGKILL);
+    rueda_family_signal_one(child, begun, SIGTERM);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFSIGNALED(how));
+    assert_int_equal(WTERMSIG(how), SIGTERM);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -101,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_descendants_are_found),
         cmocka_unit_test(orphans_are_adopted),
+        cmocka_unit_test(a_process_with_the_number_of_another_gets_no_signal),
     };
 
     return cmocka_run_group_tests(tests, set_up, NULL);

@@ -3,7 +3,9 @@
  * Meetings whose ranks are threads of this process: each maps the segment for
  * itself, as a process would.
  */
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 #include "base/log.h"
 #include "os/clock.h"
@@ -310,6 +312,42 @@ static void a_host_that_cannot_start_is_missed(void **state)
     check_failed(guest, RUEDA_ERR_TIMEOUT, "did not show up in time");
 }
 
+/* Rank 0 as it is when it dies or has no descriptors: it takes calls, and hangs
+ * up. */
+static void *hang_up(void *arg)
+{
+    const int listener = *(int *)arg;
+    int fd = 0;
+
+    while (fd >= 0) {
+        fd = accept(listener, NULL, NULL);
+        if (fd >= 0)
+            close(fd);
+    }
+    return NULL;
+}
+
+static void a_host_that_hangs_up_is_told_from_one_with_another_key(void **state)
+{
+    struct meeting *meeting = *state;
+    struct guest *guest = invite(meeting, 1, 2, 300);
+    pthread_t thread;
+    char name[128];
+    int listener;
+
+    rueda_meet_name(name, sizeof(name), meeting->job);
+    assert_int_equal(rueda_unix_listen(name, &listener), RUEDA_OK);
+    /* It blocks from now on. */
+    assert_int_equal(fcntl(listener, F_SETFL, 0), 0);
+    assert_int_equal(rueda_thread_start(&thread, hang_up, &listener), RUEDA_OK);
+    meet(meeting);
+    shutdown(listener, SHUT_RDWR);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    rueda_fd_close(listener);
+    check_failed(guest, RUEDA_ERR_PEER_LOST,
+                 "rank 0 hung up during the handshake: it has ended");
+}
+
 /* Calls before the meeting is complete, and is no rank. */
 struct intruder {
     const char *job;
@@ -426,6 +464,7 @@ int main(void)
         MEETING(a_rank_that_cannot_be_is_refused_in_words),
         MEETING(a_guest_that_cannot_start_fails_the_host),
         MEETING(a_host_that_cannot_start_is_missed),
+        MEETING(a_host_that_hangs_up_is_told_from_one_with_another_key),
         MEETING(strangers_do_not_keep_the_ranks_from_meeting),
         MEETING(a_crowd_does_not_keep_the_ranks_from_meeting),
         MEETING(a_name_that_is_taken_is_told_with_the_remedy),

@@ -123,6 +123,14 @@ static void sizes_with_the_same_best_become_one_row(void **state)
     assert_string_equal(little, "allreduce:0");
 }
 
+static void a_difference_below_0_is_told_to_be_noise(void **state)
+{
+    (void)state;
+    assert_null(rueda_note_on_noise(0));
+    assert_null(rueda_note_on_noise(0.1));
+    assert_non_null(strstr(rueda_note_on_noise(-68459.2), "noise"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +141,7 @@ int main(void)
         cmocka_unit_test(sizes_are_told_to_people_with_their_unit),
         cmocka_unit_test(a_slip_of_the_hand_is_near),
         cmocka_unit_test(sizes_with_the_same_best_become_one_row),
+        cmocka_unit_test(a_difference_below_0_is_told_to_be_noise),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

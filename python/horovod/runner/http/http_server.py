@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that launchers written for Horovod start.
 
-:class:`KVStoreServer` keeps values by HTTP. Ranks of Rueda do not meet at such a
+:class:`KVStoreServer` keeps values by HTTP, for processes that have its key
+(:mod:`horovod.runner.http._signing`). Ranks of Rueda do not meet at such a
 server but at a store that rank 0 keeps, behind a key. So
 :class:`RendezvousServer` finds a free port for that store and makes a key; ranks
 that get ``HOROVOD_GLOO_RENDEZVOUS_ADDR`` and ``_PORT`` as under Horovod, and this
@@ -19,12 +20,15 @@ from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from . import _signing
+
 #: Seconds for one request.
 SINGLE_REQUEST_TIMEOUT = 3
 
 BAD_REQUEST = 400
 TIMEOUT = 408
 OK = 200
+_FORBIDDEN = 403
 _NOT_FOUND = 404
 _TOO_LARGE = 413
 _MOST_BYTES = 1 << 30
@@ -35,10 +39,11 @@ class KVStoreHandler(BaseHTTPRequestHandler):
 
     timeout = SINGLE_REQUEST_TIMEOUT
     server: KVStoreHTTPServer
+    _nonce = ""  # of a request that is proven
 
     def do_GET(self) -> None:
         place = self._place()
-        if place is None:
+        if place is None or not self._is_proven(changes=False):
             return
         with self.server.cache_lock:
             value = self.server.cache.get(place[0], {}).get(place[1])
@@ -47,7 +52,7 @@ class KVStoreHandler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         place = self._place()
         length = self.headers.get("Content-Length", "")
-        if place is None:
+        if place is None or not self._is_proven(changes=True):
             return
         if not length.isdecimal():
             self.send_status_code(BAD_REQUEST)
@@ -63,13 +68,16 @@ class KVStoreHandler(BaseHTTPRequestHandler):
         if len(value) < int(length):
             self.send_status_code(BAD_REQUEST)
             return
+        if not _signing.is_equal(_signing.hash_of(value), self.headers[_signing.BODY]):
+            self.send_status_code(_FORBIDDEN)
+            return
         with self.server.cache_lock:
             self.server.cache.setdefault(place[0], {})[place[1]] = value
         self.send_status_code(OK)
 
     def do_DELETE(self) -> None:
         place = self._place()
-        if place is None:
+        if place is None or not self._is_proven(changes=True):
             return
         with self.server.cache_lock:
             self.server.cache.get(place[0], {}).pop(place[1], None)
@@ -78,11 +86,33 @@ class KVStoreHandler(BaseHTTPRequestHandler):
     def send_status_code(self, status_code: int, body: bytes = b"") -> None:
         self.send_response(status_code)
         self.send_header("Content-Length", str(len(body)))
+        if self._nonce:
+            digest = _signing.of_answer(self.server.key, self._nonce, self.path, body)
+            self.send_header(_signing.DIGEST, digest)
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are not printed."""
+
+    def _is_proven(self, changes: bool) -> bool:
+        """Does the head come from a process with the key, and not a second time?"""
+        nonce, digest, body_hash = (
+            self.headers.get(name, "") for name in (_signing.NONCE, _signing.DIGEST, _signing.BODY)
+        )
+        wanted = _signing.of_request(self.server.key, nonce, self.command, self.path, body_hash)
+        if not _signing.is_nonce(nonce) or not _signing.is_equal(digest, wanted):
+            self.send_status_code(_FORBIDDEN)
+            return False
+        if changes:
+            with self.server.cache_lock:
+                is_old = nonce in self.server.nonces
+                self.server.nonces.add(nonce)
+            if is_old:
+                self.send_status_code(_FORBIDDEN)
+                return False
+        self._nonce = nonce
+        return True
 
     def _place(self) -> tuple[str, str] | None:
         parts = self.path.split("/")
@@ -105,6 +135,8 @@ class KVStoreHTTPServer(ThreadingHTTPServer):
         super().__init__(addr, handler)
         self.cache_lock = threading.Lock()
         self.cache: dict[str, dict[str, bytes]] = {}
+        self.nonces: set[str] = set()  # of requests that have changed a value
+        self.key = _signing.key_for_a_server()
         self.verbose = verbose
 
 
@@ -117,7 +149,7 @@ class RendezvousHTTPServer(KVStoreHTTPServer):
 
 
 class KVStoreServer:
-    """Keeps values at a free port, for processes that may reach it: it asks for no key."""
+    """Keeps values at a free port, for processes that have its key."""
 
     def __init__(self, verbose: int = 0) -> None:
         self.httpd: KVStoreHTTPServer | None = None

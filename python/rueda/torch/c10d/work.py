@@ -395,6 +395,18 @@ _the_completer: _Completer | None = None
 _making = threading.Lock()
 
 
+def _forget_in_child() -> None:
+    """The works, and threads that may hold the lock, are the parent's."""
+    global _the_completer, _making
+    _the_completer = None
+    _making = threading.Lock()
+    _in_flight.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)
+
+
 def _completer() -> _Completer:
     global _the_completer
     with _making:

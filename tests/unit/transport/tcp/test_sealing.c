@@ -141,6 +141,7 @@ every_bit_of_a_plain_frame_counts_that_says_what_is_done(void **state)
     (void)state;
     check_bits(RUEDA_TCP_PLAIN, 1, RUEDA_TCP_SEALED_HEAD_BYTES, TAG + PIECE);
     check_bits(RUEDA_TCP_PLAIN, RUEDA_TAG_CONTROL, 0, 0);
+    check_bits(RUEDA_TCP_PLAIN, RUEDA_TAG_PROVEN | 1, 0, 0);
 }
 
 static void a_frame_is_good_once_and_in_its_place(void **state)
