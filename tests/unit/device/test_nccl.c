@@ -4,7 +4,7 @@
 #include "unit/unit.h"
 
 /* Two members on this host, or on two, with the job's decision. */
-static bool can_run(bool is_on_hosts, rueda_encrypt_choice decision,
+static bool can_run(bool is_on_hosts, rueda_config_encrypt decision,
                     rueda_kind kind, rueda_dtype dtype)
 {
     struct rueda_config config = {.encrypt = decision};
@@ -29,7 +29,7 @@ static void inside_a_host_it_carries_all_types(void **state)
 {
     (void)state;
     for (int i = RUEDA_ENCRYPT_AUTO; i <= RUEDA_ENCRYPT_AUTHENTICATE; i++) {
-        const rueda_encrypt_choice choice = (rueda_encrypt_choice)i;
+        const rueda_config_encrypt choice = (rueda_config_encrypt)i;
 
         assert_true(can_run(false, choice, RUEDA_ALLREDUCE, RUEDA_FLOAT32));
         assert_true(can_run(false, choice, RUEDA_BROADCAST, RUEDA_UINT8));

@@ -30,7 +30,7 @@ static struct rueda_keeper *keeper;
 static void give_place(void *arg, const char *asked, size_t asked_bytes,
                        const void *value, size_t bytes)
 {
-    unsigned char place[RUEDA_PLACE_BYTES];
+    unsigned char place[RUEDA_RENDEZVOUS_BYTES];
 
     (void)arg;
     (void)asked;
@@ -38,7 +38,7 @@ static void give_place(void *arg, const char *asked, size_t asked_bytes,
     (void)value;
     (void)bytes;
     rueda_rendezvous_write(&first, place);
-    rueda_keeper_set(keeper, RUEDA_PLACE_PLACE "3", place, sizeof(place));
+    rueda_keeper_set(keeper, RUEDA_RENDEZVOUS_RANKS "3", place, sizeof(place));
 }
 
 /* Keep the store of an elastic job, until this process is killed. */
@@ -50,7 +50,7 @@ static void be_launcher(int out)
         .key = &key,
         .addresses = &address,
         .address_count = 1,
-        .watched = RUEDA_PLACE_READY,
+        .watched = RUEDA_RENDEZVOUS_READY,
         .changed = give_place,
     };
     const struct rueda_address *taken;
