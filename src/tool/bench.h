@@ -90,7 +90,7 @@ struct rueda_row {
     double line; /* a cache line's way from rank 0 to 1; NaN: not known */
     struct {
         double median;        /* NaN: not measured */
-        double p99;           /* likewise */
+        double p99;           /* NaN: not measured */
         double ratio;         /* its time over ours: above 1 we are faster */
     } sides[RUEDA_SIDES_MAX]; /* as in the benchmark; the first is ours */
 };

@@ -254,8 +254,8 @@ static rueda_status begin_chore(struct rueda_nccl_comm *self,
     return RUEDA_OK;
 }
 
-/* Once for a GPU; later communicators take the result. A member that must not use NCCL
- * tells so and does not load it. */
+/* Once for a GPU; later communicators take the result. A member that must not
+ * use NCCL says so and does not load it. */
 static rueda_status open_library(struct rueda_nccl_comm *self)
 {
     struct rueda_nccl *nccl = rueda_nccl_cuda(self)->nccl;
