@@ -238,6 +238,13 @@ bool rueda_socket_flow(int fd, uint64_t *out_taken, bool *out_is_waiting)
     return true;
 }
 
+size_t rueda_socket_packet_bytes(int fd)
+{
+    struct tcp_info info;
+
+    return inspect(fd, &info) ? info.tcpi_snd_mss : 0;
+}
+
 rueda_status rueda_socket_listen(const struct rueda_address *at, int *out_fd,
                                  struct rueda_address *out_bound)
 {

@@ -7,6 +7,7 @@ Each result is checked.
 import ctypes
 import json
 import os
+import socket
 import sys
 import time
 
@@ -22,6 +23,20 @@ total, f32 = count * size, 7
 ones, out = (ctypes.c_float * total)(*([rank + 1.0] * total)), (ctypes.c_float * total)()
 each, whole = ctypes.c_size_t(count), ctypes.c_size_t(total)
 every = sum(range(1, size + 1))
+
+
+def ask_streams_often():
+    """Have the system ask on them while nothing passes, as it does, but each second."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            stream = socket.socket(fileno=os.dup(int(name)))
+            if stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 45:
+                stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, int(os.environ["ASK_S"]))
+                stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+                stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
+            stream.close()
+        except OSError:
+            continue  # another kind of descriptor
 
 
 def turn():
@@ -66,6 +81,8 @@ while status == 0 and (steps == 0 or done < steps):
     last = time.monotonic()
     if done == 3:
         print("going", flush=True)
+    if done == 1 and "ASK_S" in os.environ:
+        ask_streams_often()
     if os.environ.get("PAUSE"):
         time.sleep(float(os.environ["PAUSE"]))
 print(
