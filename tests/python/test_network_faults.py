@@ -348,3 +348,38 @@ def test_one_that_is_asked_in_time_is_not_forgotten(make_hosts: MakeHosts, key_f
     ends, _, said = rest_behind_a_firewall(make_hosts(2), key_file, PAUSE="6", ASK_S="1")
     assert [(end["status"], end["done"]) for end in ends] == [(0, 3), (0, 3)]
     assert said == []
+
+
+# ---- Ports ----------------------------------------------------------------------
+
+NO_PORT = ("Cannot assign requested address; no port is free for it: widen the system's "
+           "net.ipv4.ip_local_port_range")  # fmt: skip
+
+
+def run_without_ports(
+    hosts: Hosts, key_file: str, **more: str
+) -> tuple[list[dict[str, Any]], list[Rank]]:
+    """Rank 0, which is to connect with rank 1, has two ports, and both are taken."""
+    with job(hosts, [0, 1], key_file, STEPS="3", **more) as ranks:
+        return [rank.end() for rank in ranks], ranks
+
+
+def count_lines(rank: Rank, words: str) -> int:
+    return len([line for line in rank.error.splitlines() if words in line])
+
+
+def test_ports_that_are_free_again_are_used(make_hosts: MakeHosts, key_file: str) -> None:
+    ends, ranks = run_without_ports(make_hosts(2), key_file, HOLD_PORTS_S="4")
+    assert [(end["status"], end["done"]) for end in ends] == [(0, 3), (0, 3)]
+    assert count_lines(ranks[0], f"warn: this process cannot open a connection: {NO_PORT}") == 1
+
+
+def test_ports_that_have_run_out_are_named(make_hosts: MakeHosts, key_file: str) -> None:
+    """On both sides, after RUEDA_START_TIMEOUT."""
+    more = {"HOLD_PORTS_S": "60", "RUEDA_START_TIMEOUT": "5s"}
+    ends, ranks = run_without_ports(make_hosts(2), key_file, **more)
+    for end in ends:
+        assert (end["status"], end["done"]) == (LOST, 0)
+        assert "cannot reach rank" in end["words"]
+    assert NO_PORT in ends[0]["words"]
+    assert count_lines(ranks[0], "this process cannot open a connection") == 1
