@@ -51,7 +51,7 @@ const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes, int id)
 /*
  * The order is what matters: a reader is counted before it loads the list, and
  * the holder of the token counts the readers after it has stored a new list. If
- * it finds none, whoever comes later sees the new list. The set of all ranks is
+ * it finds none, a later reader sees the new list. The set of all ranks is
  * never given back, so that most operations need not count.
  */
 const struct rueda_set *rueda_sets_hold(struct rueda_lanes *lanes, int id)
@@ -178,7 +178,7 @@ static void free_copies(struct rueda_set_copy *copy)
     }
 }
 
-/* Give back what nobody can read any more. Where a thread is reading just now,
+/* Give back what is out of reach for readers. Where a thread reads just now,
  * the next change of the list does it. */
 static void tidy(struct rueda_lanes *lanes)
 {
