@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="missing tool: torch")
@@ -19,6 +21,7 @@ except ImportError:  # before torch 2.2
 TELLS_GROUPS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
 
 SIZE = 4
+MESHES = 20
 
 
 def me() -> int:
@@ -77,6 +80,29 @@ def case_tensors_in_a_mesh() -> None:
     product = shards.t() @ shards
     assert torch.allclose(product.redistribute(mesh, [Replicate()]).to_local(), whole.t() @ whole,
                           atol=1e-5)  # fmt: skip
+
+
+def memory() -> int:
+    """Bytes of this process that are its own or shared."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def case_many_meshes_come_and_go() -> None:
+    def make_and_drop() -> None:
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("rows", "columns"))
+        for name in ("rows", "columns"):
+            group = mesh.get_group(name)
+            assert total(group) >= 0
+            dist.destroy_process_group(group)
+
+    make_and_drop()
+    before = memory()
+    for _ in range(MESHES):
+        make_and_drop()
+    assert memory() - before < 2_000_000 * MESHES
 
 
 def case_a_group_that_is_gone_is_refused() -> None:
