@@ -242,7 +242,7 @@ static rueda_status prepare(rueda_ctx *ctx,
 {
     struct rueda_ticket *ticket;
     rueda_status status;
-    int size;
+    int size = 0;
 
     status = check(ctx, args, &size);
     if (status != RUEDA_OK)

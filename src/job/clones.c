@@ -103,7 +103,7 @@ static int end_of(const struct caller *callers, int size, int begin)
 
 static int most_of_an_id(const struct caller *callers, int size)
 {
-    int most = 0;
+    int most = 1;
 
     for (int begin = 0; begin < size;) {
         int end = end_of(callers, size, begin);
