@@ -217,7 +217,7 @@ rueda_status rueda_set_destroy_async(rueda_ctx *ctx, int set,
     if (set == RUEDA_SET_GLOBAL || set == RUEDA_WHOLE_JOB)
         return rueda_fault(RUEDA_ERR_INVALID,
                            "the process set of all ranks stays");
-    if (rueda_engine_set(&ctx->engine, set) == NULL) {
+    if (rueda_set_size(ctx, set) < 0) {
         struct rueda_text error = {{0}};
 
         rueda_text_set(&error,
@@ -290,7 +290,7 @@ rueda_status rueda_set_open_async(rueda_ctx *ctx, const int *ranks, int count,
         return refuse_private(ctx, set,
                               "its id is not one of a private set; take a "
                               "number from 524288 to 1048575");
-    if (rueda_engine_set(&ctx->engine, set) != NULL)
+    if (rueda_set_size(ctx, set) >= 0)
         return refuse_private(ctx, set,
                               "it is there already; give each an id of its "
                               "own");
@@ -310,19 +310,19 @@ rueda_status rueda_set_close_async(rueda_ctx *ctx, int set,
                                    rueda_handle *out_handle)
 {
     rueda_status status = rueda_ctx_check(ctx);
-    const struct rueda_set *found;
     struct rueda_ticket *ticket;
+    int size;
 
     if (status != RUEDA_OK)
         return status;
-    found = is_private(set) ? rueda_engine_set(&ctx->engine, set) : NULL;
-    if (found == NULL)
+    size = is_private(set) ? rueda_set_size(ctx, set) : -1;
+    if (size < 0)
         return refuse_private(ctx, set, "it is not open");
     status = rueda_submission_take(ctx, RUEDA_SET_CLOSE, &ticket);
     if (status != RUEDA_OK)
         return refuse(ctx, status);
     ticket->set = set;
-    ticket->member_count = found->size;
+    ticket->member_count = size;
     status = rueda_submission_set_name(ticket, CLOSE_NAME);
     if (status == RUEDA_OK)
         status = rueda_submission_claim(ctx, ticket, ticket->request.name);
@@ -339,28 +339,37 @@ rueda_status rueda_set_close_async(rueda_ctx *ctx, int set,
 
 /* ---- What there is ---------------------------------------------------- */
 
-static const struct rueda_set *find(const rueda_ctx *ctx, int set)
+static const struct rueda_set *hold(const rueda_ctx *ctx, int set)
 {
-    return rueda_engine_set(&((rueda_ctx *)ctx)->engine, set);
+    return rueda_engine_hold_set(&((rueda_ctx *)ctx)->engine, set);
+}
+
+static void release(const rueda_ctx *ctx, const struct rueda_set *set)
+{
+    rueda_engine_release_set(&((rueda_ctx *)ctx)->engine, set);
 }
 
 int rueda_set_size(const rueda_ctx *ctx, int set)
 {
-    const struct rueda_set *found = find(ctx, set);
+    const struct rueda_set *found = hold(ctx, set);
+    const int size = found != NULL ? found->size : -1;
 
-    return found != NULL ? found->size : -1;
+    release(ctx, found);
+    return size;
 }
 
 int rueda_set_rank(const rueda_ctx *ctx, int set)
 {
-    const struct rueda_set *found = find(ctx, set);
+    const struct rueda_set *found = hold(ctx, set);
+    const int rank = found != NULL ? found->me : -1;
 
-    return found != NULL ? found->me : -1;
+    release(ctx, found);
+    return rank;
 }
 
 int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks, int room)
 {
-    const struct rueda_set *found = find(ctx, set);
+    const struct rueda_set *found = hold(ctx, set);
     int count;
 
     if (found == NULL)
@@ -368,6 +377,7 @@ int rueda_set_ranks(const rueda_ctx *ctx, int set, int *ranks, int room)
     count = found->size < room ? found->size : room;
     for (int i = 0; i < count; i++)
         ranks[i] = found->ranks[i];
+    release(ctx, found);
     return count;
 }
 

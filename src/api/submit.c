@@ -226,6 +226,24 @@ static rueda_status refuse(const rueda_ctx *ctx,
     return rueda_fault(status, error.chars);
 }
 
+/* Check it; on success write how many ranks its set has. */
+static rueda_status check(rueda_ctx *ctx, const struct rueda_submit_args *args,
+                          int *out_size)
+{
+    const struct rueda_set *set =
+        rueda_engine_hold_set(&ctx->engine, args->set);
+    struct rueda_text error;
+    rueda_status status;
+
+    error.chars[0] = '\0';
+    status =
+        rueda_check_submit(rueda_ctx_formation(ctx)->rank, set, args, &error);
+    if (status == RUEDA_OK)
+        *out_size = set->size;
+    rueda_engine_release_set(&ctx->engine, set);
+    return status == RUEDA_OK ? RUEDA_OK : rueda_fault(status, error.chars);
+}
+
 /* Check it and make an operation of it that has its name, if any; on failure
  * nothing is left. before: as rueda_named_mark(). */
 static rueda_status prepare(rueda_ctx *ctx,
@@ -233,20 +251,17 @@ static rueda_status prepare(rueda_ctx *ctx,
                             const struct rueda_ticket *before,
                             struct rueda_ticket **out)
 {
-    const struct rueda_set *set = rueda_engine_set(&ctx->engine, args->set);
-    struct rueda_text error;
     struct rueda_ticket *ticket;
     rueda_status status;
+    int size = 0;
 
-    error.chars[0] = '\0';
-    status =
-        rueda_check_submit(rueda_ctx_formation(ctx)->rank, set, args, &error);
+    status = check(ctx, args, &size);
     if (status != RUEDA_OK)
-        return rueda_fault(status, error.chars);
+        return status;
     status = rueda_submission_take(ctx, (int)args->kind, &ticket);
     if (status != RUEDA_OK)
         return refuse(ctx, args, status);
-    status = fill_in(args, set->size, ticket);
+    status = fill_in(args, size, ticket);
     if (status == RUEDA_OK && rueda_request_is_away(&ticket->request)) {
         status = rueda_submission_mark(ctx, args, before, ticket);
         if (status != RUEDA_OK) {

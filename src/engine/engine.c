@@ -163,8 +163,14 @@ const struct rueda_place *rueda_engine_place(const struct rueda_engine *engine)
                 ->track.place;
 }
 
-const struct rueda_set *rueda_engine_set(const struct rueda_engine *engine,
-                                         int id)
+const struct rueda_set *rueda_engine_hold_set(struct rueda_engine *engine,
+                                              int id)
 {
-    return rueda_sets_find(&engine->lanes, id);
+    return rueda_sets_hold(&engine->lanes, id);
+}
+
+void rueda_engine_release_set(struct rueda_engine *engine,
+                              const struct rueda_set *set)
+{
+    rueda_sets_release(&engine->lanes, set);
 }

@@ -124,9 +124,12 @@ rueda_status rueda_engine_wait_slice(struct rueda_engine *engine,
 /* Where ordered operations of all ranks run. */
 const struct rueda_place *rueda_engine_place(const struct rueda_engine *engine);
 
-/* A process set, or NULL; any thread. Valid as long as the engine. */
-const struct rueda_set *rueda_engine_set(const struct rueda_engine *engine,
-                                         int id);
+/* A process set, or NULL; any thread. Valid until it is released, which is to
+ * be soon; NULL need not be. */
+const struct rueda_set *rueda_engine_hold_set(struct rueda_engine *engine,
+                                              int id);
+void rueda_engine_release_set(struct rueda_engine *engine,
+                              const struct rueda_set *set);
 
 /* One turn; true if anything moved. Only by the holder of the token. */
 bool engine_turn(struct rueda_engine *engine);

@@ -74,8 +74,11 @@ struct rueda_lanes {
     struct rueda_ticket *last_ended;
 
     struct rueda_set_table *table;
-    _Atomic(struct rueda_sets_list *) sets; /* for other threads (sets.h) */
+    _Atomic(struct rueda_sets_list *) sets;   /* for other threads (sets.h) */
+    _Atomic(const struct rueda_set *) global; /* of these, that of all */
+    atomic_uint set_readers; /* other threads that look at one of these */
     struct rueda_sets_copied *copies;
+    struct rueda_sets_copied *retired;  /* not in the list any more */
     struct rueda_private_set *openings; /* in the making (private_sets.h) */
     struct rueda_lane **dropped;        /* [dropped_count] */
     int dropped_count;

@@ -162,6 +162,8 @@ void rueda_private_sets_open(struct rueda_lanes *lanes,
     if (opening == NULL || set == NULL) {
         if (opening != NULL)
             free_opening(opening);
+        if (set != NULL)
+            rueda_sets_discard(lanes, set);
         refuse(lanes, ticket, RUEDA_ERR_NOMEM, "no memory for a private set");
         return;
     }
@@ -245,6 +247,7 @@ static void give_up(struct rueda_lanes *lanes,
     if (opening->lane != NULL)
         rueda_lane_free(opening->lane);
     opening->lane = NULL;
+    rueda_sets_discard(lanes, opening->set);
 }
 
 static void tell_refusal(struct rueda_ticket *ticket,

@@ -22,7 +22,7 @@ struct rueda_sets_copied {
     int ranks[];
 };
 
-/* Never changed once it is published. Older ones stay, because a thread may
+/* Never changed once it is published. Older ones stay as long as a thread may
  * still read them. */
 struct rueda_sets_list {
     struct rueda_sets_list *older;
@@ -30,16 +30,48 @@ struct rueda_sets_list {
     const struct rueda_set *sets[]; /* in the order in which they were made */
 };
 
+static const struct rueda_set *find_in(const struct rueda_sets_list *list,
+                                       int id)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->sets[i]->id == id)
+            return list->sets[i];
+    return NULL;
+}
+
 const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes, int id)
 {
     /* Acquire: what is in the list was written before it was shown. */
     const struct rueda_sets_list *list =
         atomic_load_explicit(&lanes->sets, memory_order_acquire);
 
-    for (int i = 0; i < list->count; i++)
-        if (list->sets[i]->id == id)
-            return list->sets[i];
-    return NULL;
+    return find_in(list, id);
+}
+
+/*
+ * The order is what matters: a reader is counted before it loads the list, and
+ * the holder of the token counts the readers after it has stored a new list. If
+ * it finds none, a later reader sees the new list. The set of all ranks is
+ * never given back, so that most operations need not count.
+ */
+const struct rueda_set *rueda_sets_hold(struct rueda_lanes *lanes, int id)
+{
+    const struct rueda_set *set;
+
+    if (id == RUEDA_SET_GLOBAL)
+        return atomic_load_explicit(&lanes->global, memory_order_acquire);
+    atomic_fetch_add_explicit(&lanes->set_readers, 1, memory_order_seq_cst);
+    set = find_in(atomic_load_explicit(&lanes->sets, memory_order_seq_cst), id);
+    if (set == NULL)
+        atomic_fetch_sub_explicit(&lanes->set_readers, 1, memory_order_release);
+    return set;
+}
+
+/* Release: what was read was read before. */
+void rueda_sets_release(struct rueda_lanes *lanes, const struct rueda_set *set)
+{
+    if (set != NULL && set->id != RUEDA_SET_GLOBAL)
+        atomic_fetch_sub_explicit(&lanes->set_readers, 1, memory_order_release);
 }
 
 /* Its ranks are still to be filled in. */
@@ -95,6 +127,93 @@ const struct rueda_set *rueda_sets_keep(struct rueda_lanes *lanes, int id)
     return rueda_sets_copy(lanes, id, set->ranks, set->size);
 }
 
+/* Take the copy that has this set out of the list of copies. */
+static struct rueda_sets_copied *take_copy(struct rueda_lanes *lanes,
+                                           const struct rueda_set *set)
+{
+    struct rueda_sets_copied **at = &lanes->copies;
+    struct rueda_sets_copied *copy;
+
+    while (&(*at)->set != set)
+        at = &(*at)->older;
+    copy = *at;
+    *at = copy->older;
+    return copy;
+}
+
+void rueda_sets_discard(struct rueda_lanes *lanes, const struct rueda_set *set)
+{
+    free(take_copy(lanes, set));
+}
+
+static bool has_lane(const struct rueda_lanes *lanes,
+                     const struct rueda_set *set)
+{
+    for (int i = 0; i < lanes->count; i++)
+        if (lanes->all[i]->set == set)
+            return true;
+    for (int i = 0; i < lanes->dropped_count; i++)
+        if (lanes->dropped[i]->set == set)
+            return true;
+    return false;
+}
+
+static void free_lists(struct rueda_sets_list *list)
+{
+    while (list != NULL) {
+        struct rueda_sets_list *older = list->older;
+
+        free(list);
+        list = older;
+    }
+}
+
+static void free_copies(struct rueda_sets_copied *copy)
+{
+    while (copy != NULL) {
+        struct rueda_sets_copied *older = copy->older;
+
+        free(copy);
+        copy = older;
+    }
+}
+
+/* Give back what is out of reach for readers. Where a thread reads just now,
+ * the next change of the list does it. */
+static void tidy(struct rueda_lanes *lanes)
+{
+    struct rueda_sets_list *now =
+        atomic_load_explicit(&lanes->sets, memory_order_relaxed);
+    struct rueda_sets_copied **at = &lanes->retired;
+
+    if (atomic_load_explicit(&lanes->set_readers, memory_order_seq_cst) > 0)
+        return;
+    free_lists(now->older);
+    now->older = NULL;
+    while (*at != NULL) {
+        struct rueda_sets_copied *copy = *at;
+
+        if (has_lane(lanes, &copy->set)) {
+            at = &copy->older;
+            continue;
+        }
+        *at = copy->older;
+        free(copy);
+    }
+}
+
+/* It is not shown any more. */
+static void retire(struct rueda_lanes *lanes, const struct rueda_set *set)
+{
+    struct rueda_sets_copied *copy;
+
+    if (set->id == RUEDA_SET_GLOBAL)
+        return;
+    copy = take_copy(lanes, set);
+    copy->older = lanes->retired;
+    lanes->retired = copy;
+}
+
 /* The list that is shown, without one id and with one more set, or NULL. */
 static rueda_status show(struct rueda_lanes *lanes, int without,
                          const struct rueda_set *with)
@@ -102,6 +221,7 @@ static rueda_status show(struct rueda_lanes *lanes, int without,
     struct rueda_sets_list *now =
         atomic_load_explicit(&lanes->sets, memory_order_relaxed);
     size_t room = (now != NULL ? (size_t)now->count : 0) + 1;
+    const struct rueda_set *gone = NULL;
     struct rueda_sets_list *list =
         malloc(sizeof(*list) + room * sizeof(const struct rueda_set *));
 
@@ -112,9 +232,16 @@ static rueda_status show(struct rueda_lanes *lanes, int without,
     for (int i = 0; now != NULL && i < now->count; i++)
         if (now->sets[i]->id != without)
             list->sets[list->count++] = now->sets[i];
+        else
+            gone = now->sets[i];
     if (with != NULL)
         list->sets[list->count++] = with;
-    atomic_store_explicit(&lanes->sets, list, memory_order_release);
+    if (with != NULL && with->id == RUEDA_SET_GLOBAL)
+        atomic_store_explicit(&lanes->global, with, memory_order_release);
+    atomic_store_explicit(&lanes->sets, list, memory_order_seq_cst);
+    if (gone != NULL)
+        retire(lanes, gone);
+    tidy(lanes);
     return RUEDA_OK;
 }
 
@@ -137,21 +264,9 @@ rueda_status rueda_sets_replace(struct rueda_lanes *lanes,
 
 void rueda_sets_free(struct rueda_lanes *lanes)
 {
-    struct rueda_sets_list *list =
-        atomic_load_explicit(&lanes->sets, memory_order_relaxed);
-
-    while (list != NULL) {
-        struct rueda_sets_list *older = list->older;
-
-        free(list);
-        list = older;
-    }
-    while (lanes->copies != NULL) {
-        struct rueda_sets_copied *older = lanes->copies->older;
-
-        free(lanes->copies);
-        lanes->copies = older;
-    }
+    free_lists(atomic_load_explicit(&lanes->sets, memory_order_relaxed));
+    free_copies(lanes->copies);
+    free_copies(lanes->retired);
 }
 
 /* A set has a lane of named operations, and one of ordered ones. */
@@ -254,6 +369,9 @@ static rueda_batch_next give_up(struct rueda_lane *lane,
     if (batch->made != NULL)
         rueda_lane_free(batch->made);
     batch->made = NULL;
+    if (batch->set != NULL)
+        rueda_sets_discard(lanes, batch->set);
+    batch->set = NULL;
     rueda_text_set(&words, "rank %d has no memory for another process set",
                    rank);
     rueda_batch_refuse(ticket, RUEDA_ERR_LIMIT, words.chars);

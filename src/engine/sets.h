@@ -9,12 +9,20 @@
 
 #include "engine/lanes.h"
 
-/* A set, or NULL; any thread. Valid as long as the lanes. */
+/* A set, or NULL. The holder of the token; valid until the set is hidden and
+ * no lane has it. */
 const struct rueda_set *rueda_sets_find(const struct rueda_lanes *lanes,
                                         int id);
 
-/* A copy of a set of the table that stays as long as the lanes, or NULL. The
- * holder of the token, also for the next three. */
+/* The same for any thread: valid until it is released, which is to be soon,
+ * because meanwhile no memory of sets is given back. NULL need not be
+ * released. */
+const struct rueda_set *rueda_sets_hold(struct rueda_lanes *lanes, int id);
+void rueda_sets_release(struct rueda_lanes *lanes, const struct rueda_set *set);
+
+/* A copy of a set of the table, or NULL. It stays until it was shown and is
+ * hidden, and no lane has it; or is discarded. The holder of the token, also
+ * for all below. */
 const struct rueda_set *rueda_sets_keep(struct rueda_lanes *lanes, int id);
 
 /* Such a copy of a set that is in no table; the ranks are ascending. */
@@ -25,6 +33,9 @@ const struct rueda_set *rueda_sets_copy(struct rueda_lanes *lanes, int id,
 const struct rueda_set *
 rueda_sets_copy_all(struct rueda_lanes *lanes,
                     const struct rueda_formation *formation);
+
+/* A copy that was not shown, and that no lane has. */
+void rueda_sets_discard(struct rueda_lanes *lanes, const struct rueda_set *set);
 
 /* Show such a copy to all threads, or hide it. Nothing is changed where there
  * is no memory. */

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/config.h"
 #include "base/duration.h"
+#include "job/clones.h"
 #include "job/network.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -390,6 +391,8 @@ static rueda_status call_roll(const struct desk *desk,
     if (status == RUEDA_OK && desk->args->decide != NULL)
         status = desk->args->decide(desk->args->arg, &roll.vote, call.decision,
                                     desk->error);
+    if (status == RUEDA_OK)
+        status = rueda_clones_part(roll.records, size, roll.contacts);
     if (status == RUEDA_OK)
         status =
             rueda_topology_new(roll.records, size, &call.topology, desk->error);

@@ -74,14 +74,17 @@ void rueda_dial_init(struct rueda_dial *dial,
     rueda_dial_rest(dial, start_ns);
 }
 
-/* Say once in this process that it is out of descriptors. */
+/* Say once in this process that it is out of descriptors, and once that it is
+ * out of ports. */
 static void tell_short(int cause)
 {
-    static atomic_flag is_told = ATOMIC_FLAG_INIT;
+    static atomic_flag of_descriptors = ATOMIC_FLAG_INIT;
+    static atomic_flag of_ports = ATOMIC_FLAG_INIT;
+    atomic_flag *is_told = cause == EADDRNOTAVAIL ? &of_ports : &of_descriptors;
 
-    if (!atomic_flag_test_and_set_explicit(&is_told, memory_order_relaxed))
-        log_warn("this process cannot open a connection: %s" RUEDA_DIAL_REMEDY,
-                 strerror(cause));
+    if (!atomic_flag_test_and_set_explicit(is_told, memory_order_relaxed))
+        log_warn("this process cannot open a connection: %s%s", strerror(cause),
+                 rueda_stream_remedy(cause));
 }
 
 static void note_failure(struct rueda_dial *dial, int cause, const char *why)
@@ -101,7 +104,7 @@ static void note_failure(struct rueda_dial *dial, int cause, const char *why)
     dial->why.chars[0] = '\0';
     rueda_text_set(&dial->why, "%s: %s%s", text,
                    why != NULL ? why : strerror(cause),
-                   is_short ? RUEDA_DIAL_REMEDY : "");
+                   rueda_stream_remedy(cause));
 }
 
 void rueda_dial_fail(struct rueda_dial *dial, int cause, const char *why,

@@ -15,8 +15,9 @@
  * answer may compute, or be stopped: it has RUEDA_DIAL_NS, twice as long each
  * time, and an answer of its system alone puts off giving up.
  *
- * Running out of descriptors is logged once in a process, with the remedy, and
- * puts off nothing. Nothing blocks but rueda_dial_wait(). One thread at a time.
+ * Running out of descriptors or of ports is logged once in a process, with the
+ * remedy, and puts off nothing. Nothing blocks but rueda_dial_wait(). One
+ * thread at a time.
  */
 #ifndef RUEDA_OS_DIAL_H
 #define RUEDA_OS_DIAL_H
@@ -24,8 +25,7 @@
 #include "base/duration.h"
 #include "os/tcp.h"
 
-#define RUEDA_DIAL_NS     RUEDA_S(3)
-#define RUEDA_DIAL_REMEDY "; raise `ulimit -n`"
+#define RUEDA_DIAL_NS RUEDA_S(3)
 
 typedef enum rueda_dial_stage {
     RUEDA_DIAL_PAUSED,

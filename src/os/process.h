@@ -42,7 +42,8 @@ void rueda_process_host(char *out, size_t bytes);
  * What distinguishes this host from others: the same for processes that can
  * meet at an abstract Unix socket, that is, in one boot of one machine and one
  * network namespace. The host's name stands in for a boot id that cannot be
- * read. The first bytes tell the boot.
+ * read. The first bytes tell the boot. Machines that were started from one
+ * snapshot of memory have the same id (job/clones.h).
  */
 #define RUEDA_PROCESS_HOST_ID 32
 #define RUEDA_PROCESS_BOOT_ID 16

@@ -35,7 +35,15 @@ rueda_status rueda_stream_status(void)
 bool rueda_stream_is_short(int cause)
 {
     return cause == EMFILE || cause == ENFILE || cause == ENOBUFS ||
-           cause == ENOMEM;
+           cause == ENOMEM || cause == EADDRNOTAVAIL;
+}
+
+const char *rueda_stream_remedy(int cause)
+{
+    if (cause == EADDRNOTAVAIL)
+        return "; no port is free for it: widen the system's "
+               "net.ipv4.ip_local_port_range";
+    return rueda_stream_is_short(cause) ? RUEDA_STREAM_REMEDY : "";
 }
 
 rueda_status rueda_stream_accept(int listener, int *out_fd)

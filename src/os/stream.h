@@ -63,7 +63,11 @@ rueda_status rueda_stream_recv_all(int fd, void *buf, size_t len,
 rueda_status rueda_stream_status(void);
 
 /* Is the cause, a value of errno, that this process or the system has no more
- * descriptors, or no memory for them? */
+ * descriptors, or no memory for them, or no port from which to connect? */
 bool rueda_stream_is_short(int cause);
+
+/* What users can do about it, behind a semicolon, or "". */
+#define RUEDA_STREAM_REMEDY "; raise `ulimit -n`"
+const char *rueda_stream_remedy(int cause);
 
 #endif /* RUEDA_OS_STREAM_H */

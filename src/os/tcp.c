@@ -242,6 +242,13 @@ bool rueda_socket_flow(int fd, uint64_t *out_taken, bool *out_is_waiting)
     return true;
 }
 
+size_t rueda_socket_packet_bytes(int fd)
+{
+    struct tcp_info info;
+
+    return inspect(fd, &info) ? info.tcpi_snd_mss : 0;
+}
+
 rueda_status rueda_socket_listen(const struct rueda_address *at, int *out_fd,
                                  struct rueda_address *out_bound)
 {
@@ -267,6 +274,24 @@ rueda_status rueda_socket_listen(const struct rueda_address *at, int *out_fd,
     return RUEDA_OK;
 }
 
+/* What the failure of connect() means. It has the same errno where no port is
+ * free, and where this host has no address from which to reach one of IPv6. */
+static int cause_of(const struct rueda_address *to, int cause)
+{
+    int fd;
+
+    if (cause != EADDRNOTAVAIL || sockaddr_of(to)->sa_family != AF_INET6)
+        return cause;
+    fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return cause;
+    /* This sends nothing, and needs an address first and then a port. */
+    if (connect(fd, sockaddr_of(to), to->len) < 0 && errno == EADDRNOTAVAIL)
+        cause = ENETUNREACH;
+    rueda_close_keeping_errno(fd);
+    return cause;
+}
+
 rueda_status rueda_socket_connect(const struct rueda_address *to, int *out_fd)
 {
     int fd = open_socket(to);
@@ -278,6 +303,7 @@ rueda_status rueda_socket_connect(const struct rueda_address *to, int *out_fd)
     /* Its port may be wanted by a listener when it is closed. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (connect(fd, sockaddr_of(to), to->len) < 0 && errno != EINPROGRESS) {
+        errno = cause_of(to, errno);
         rueda_close_keeping_errno(fd);
         return RUEDA_ERR_IO;
     }

@@ -79,6 +79,9 @@ int64_t rueda_socket_heard_ms(int fd);
  * the peer does not read is not on its way. False: not known. */
 bool rueda_socket_flow(int fd, uint64_t *out_taken, bool *out_is_waiting);
 
+/* How many bytes a full packet to the peer carries; 0: not known. */
+size_t rueda_socket_packet_bytes(int fd);
+
 /* Is it between two sockets of one network namespace? */
 bool rueda_socket_is_inside(int fd);
 

@@ -396,6 +396,11 @@ static const unsigned char endpoint_steps[][8] = {
     {2, 0, 0, 0, 0, 0, 1, 9},
 };
 
+/* Steps of fuzz_tcp_pair.c: what and which way, tag or fault, how many. */
+static const unsigned char pair_steps[][3] = {
+    {0x00}, {0x11},       {6, 0, 5}, {0x10, 1}, {1, 1},
+    {5},    {0x03, 1, 9}, {0, 2},    {0x11, 2}, {5}};
+
 static void save_streams(void)
 {
     static const struct rueda_tcp_about abouts[2] = {
@@ -422,6 +427,7 @@ static void save_streams(void)
     seed[len] = 1;
     save("tcp_ep", "badly_sealed", seed, len + 1);
     save("tcp_ep", "badly_proven", seed, len + 2);
+    save("tcp_pair", "plain", pair_steps, sizeof(pair_steps));
 }
 
 /* A short message, a long one whose body is behind its head, and the last; and

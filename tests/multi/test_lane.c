@@ -325,7 +325,7 @@ static int in_sets(struct test_rank *me)
         sets[i] = named_add_set(me, ranks[i], sizes[i]);
         if (sets[i] != i + 1)
             failed = rank_says(me, "set %d is %d", i, sets[i]);
-        else if (rueda_engine_set(&me->ctx->engine, sets[i])->size != sizes[i])
+        else if (rueda_set_size(me->ctx, sets[i]) != sizes[i])
             failed = rank_says(me, "set %d has another size", i);
     }
     shuffle(order, 4 * MANY, (unsigned)me->rank);
@@ -384,7 +384,7 @@ static int makes_and_drops(struct test_rank *me)
             rank_expect(me, named_wait(me, op, RANK_DEADLINE_MS),
                         RUEDA_ERR_CANCELLED, "of a dropped set") != 0)
             return 1;
-        if (rueda_engine_set(&me->ctx->engine, set) != NULL)
+        if (rueda_set_size(me->ctx, set) >= 0)
             return rank_says(me, "set %d is still there", set);
         named_submit(me, &what, op);
         if (rank_expect(me, named_wait(me, op, RANK_DEADLINE_MS),

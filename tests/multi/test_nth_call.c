@@ -10,8 +10,10 @@
  *
  * There are some thousands of such calls, so `make test` takes a sample of
  * them, another one each day. RUEDA_NTH_CALLS=all runs every one (`make
- * nth-calls`), and RUEDA_NTH_CALLS=tcp:1:77 that of rank 1 over TCP.
+ * nth-calls`), and RUEDA_NTH_CALLS=tcp:1:77 that of rank 1 over TCP. By "store"
+ * they meet at a store over TCP, which rank 0 keeps, with a key.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -31,6 +33,7 @@
 
 #include <rueda/rueda.h>
 
+#include "auth/key.h"
 #include "support/test_rank.h"
 
 enum {
@@ -320,6 +323,43 @@ static void live(int rank, const char *job, struct report *report, int n)
     atomic_store(&report->is_ended, 1);
 }
 
+/* ---- A store ------------------------------------------------------------- */
+
+static char key_file[64];
+
+static int make_key(void **state)
+{
+    struct rueda_text error = {{0}};
+    struct rueda_key key;
+
+    (void)state;
+    snprintf(key_file, sizeof(key_file), "/tmp/rueda_nth_%d", (int)getpid());
+    return rueda_key_create(&key) == RUEDA_OK &&
+                   rueda_key_write_file(key_file, &key, &error) == RUEDA_OK
+               ? 0
+               : -1;
+}
+
+static int remove_key(void **state)
+{
+    (void)state;
+    return unlink(key_file);
+}
+
+/* An address with a port that was free a moment ago. */
+static void name_store(char *out, size_t bytes)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd = __real_socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(__real_bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(__real_getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    close(fd);
+    snprintf(out, bytes, "127.0.0.1:%d", ntohs(at.sin_port));
+}
+
 /* ---- A case -------------------------------------------------------------- */
 
 struct nth_case {
@@ -343,8 +383,10 @@ struct tally {
 static void begin(struct nth_case *one)
 {
     static int count;
+    char store[32];
     char job[64];
 
+    name_store(store, sizeof(store));
     snprintf(job, sizeof(job), "nth-%d-%d", (int)getpid(), count++);
     one->began_ms = rank_now_ms();
     one->reports =
@@ -360,7 +402,12 @@ static void begin(struct nth_case *one)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGSEGV, SIG_DFL);
         signal(SIGBUS, SIG_DFL);
-        setenv("RUEDA_TRANSPORT", one->transport, 1);
+        if (strcmp(one->transport, "store") == 0) {
+            setenv("RUEDA_STORE", store, 1);
+            setenv("RUEDA_KEY_FILE", key_file, 1);
+        } else {
+            setenv("RUEDA_TRANSPORT", one->transport, 1);
+        }
         setenv("RUEDA_DYNAMIC_SETS", "1", 1);
         if (one->is_quiet)
             (void)!freopen("/dev/null", "w", stderr);
@@ -482,7 +529,7 @@ static void run_from(const char *transport, int victim, int first, int step,
 
 /* ---- Tests --------------------------------------------------------------- */
 
-static const char *const transports[] = {"auto", "tcp"};
+static const char *const transports[] = {"auto", "tcp", "store"};
 
 static int run_one(const char *wanted)
 {
@@ -540,5 +587,5 @@ int main(void)
         cmocka_unit_test(a_call_that_fails_ends_in_words_or_success),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_key, remove_key);
 }

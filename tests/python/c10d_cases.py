@@ -24,7 +24,9 @@ LIMIT_S = 150
 HERE = Path(__file__).resolve().parent
 
 
-def run_ranks(program: str, *words: str, size: int, **more: str) -> list[Done]:
+def run_ranks(
+    program: str, *words: str, size: int, limit_s: float = LIMIT_S, **more: str
+) -> list[Done]:
     """Run a program on this number of ranks, as torchrun starts them."""
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     return run_all(
@@ -33,7 +35,7 @@ def run_ranks(program: str, *words: str, size: int, **more: str) -> list[Done]:
             environment(RANK=str(rank), WORLD_SIZE=str(size), PYTHONPATH=str(HERE), **place, **more)
             for rank in range(size)
         ],
-        LIMIT_S,
+        limit_s,
     )
 
 
@@ -64,7 +66,7 @@ def run_cases(members: dict[str, Any]) -> None:
                 dist.destroy_process_group()
 
 
-def cases_of(module: str, size: int) -> Callable[..., None]:
+def cases_of(module: str, size: int, limit_s: float = LIMIT_S) -> Callable[..., None]:
     """A test of pytest's for the cases of this module."""
     members = vars(sys.modules[module])
     names = [name for name in members if name.startswith("case_")]
@@ -72,7 +74,7 @@ def cases_of(module: str, size: int) -> Callable[..., None]:
     @functools.lru_cache(maxsize=1)
     def outputs() -> list[str]:
         try:
-            done = run_ranks(members["__file__"], size=size)
+            done = run_ranks(members["__file__"], size=size, limit_s=limit_s)
         except subprocess.TimeoutExpired as error:
             return [f"{error}"]  # once, and not for each case
         return [f"{one.stdout}\nstatus {one.returncode}\n{one.stderr[-3000:]}" for one in done]

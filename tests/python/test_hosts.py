@@ -394,3 +394,28 @@ def test_a_store_has_to_be_where_rank_0_is(make_hosts: MakeHosts, key_file: str)
         hosts, [0, 1], RUEDA_STORE=store, RUEDA_KEY_FILE=key_file, RUEDA_START_TIMEOUT="1s"
     )
     assert "not one of this host, where rank 0 is to hold it" in first.stderr
+
+
+def test_hosts_that_were_cloned_from_one_snapshot_are_told_apart(
+    make_hosts: MakeHosts, key_file: str, tmp_path: Path
+) -> None:
+    """They have one boot id, and the numbers of their network namespaces are the same.
+
+    So do the "hosts" of this test, once ranks are shown such a number. Both have the
+    bridge of containers, too.
+    """
+    hosts, folder, layout = make_hosts(2), tmp_path / "ns", [0, 0, 1, 1]
+    folder.mkdir()
+    for name in ("net", "pid"):
+        (folder / name).touch()
+    for host in range(2):
+        ip("-n", hosts.name(host), "address", "add", "172.17.0.1/16", "dev", "eth0")
+    pretend = [sys.executable, program("pretend_clone.py"), str(folder), REPORT_PLACE]
+    more = {"RUEDA_STORE": f"{hosts.ipv4(0)}:{PORT}", "RUEDA_KEY_FILE": key_file,
+            "RUEDA_START_TIMEOUT": "20s"}  # fmt: skip
+    done = run_all(
+        [hosts.command(host, *pretend) for host in layout],
+        [environment(RUEDA_RANK=str(rank), RUEDA_SIZE="4", **more) for rank in range(4)],
+        LIMIT_S,
+    )
+    assert places(reports(done)) == [(0, 2, 0, 2), (1, 2, 0, 2), (0, 2, 1, 2), (1, 2, 1, 2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any, Callable
 import pytest
 from cluster import Hosts
 from ranks import check_way, environment, program, run_all
+from test_meddler import meddler
 
 LIMIT_S = 40
 # A loss is told within a second, or 2.5 s of silence; ten times that on a busy machine.
@@ -303,3 +305,81 @@ def test_packets_too_large_for_the_way_are_named(make_hosts: MakeHosts, key_file
         assert "cannot reach rank" in one["words"]
         assert one["words"].split(" while ")[0].endswith("; " + hint)
     assert any("no bytes have got through for 5 s; " + hint in rank.error for rank in ranks)
+
+
+FORGOTTEN = r"idle for (\d+) s; a firewall may have forgotten the connection"
+
+
+def rest_behind_a_firewall(
+    hosts: Hosts, key_file: str, **more: str
+) -> tuple[list[dict[str, Any]], list[Rank], list[str]]:
+    """Two ranks compute for longer between two steps than the firewall remembers."""
+    with meddler(hosts, "forget:3=") as said, job(
+        hosts, [0, 1], key_file, COUNT="20000", STEPS="3", **more
+    ) as ranks:
+        ends = [rank.end() for rank in ranks]
+    return ends, ranks, said
+
+
+def test_a_connection_that_a_firewall_forgot_is_named(
+    make_hosts: MakeHosts, key_file: str
+) -> None:
+    ends, ranks, said = rest_behind_a_firewall(make_hosts(2), key_file, PAUSE="6")
+    assert "forgot\n" in said
+    for end in ends:
+        assert (end["status"], end["done"]) == (LOST, 1)
+        found = re.search(FORGOTTEN, end["words"])
+        assert found is not None and int(found[1]) >= 3, end["words"]
+        assert "MTU" not in end["words"]
+    told = [rank for rank in ranks if re.search(f"got through for 5 s; {FORGOTTEN}", rank.error)]
+    assert told, ranks[0].error
+
+
+def test_so_is_one_that_nobody_used_meanwhile(make_hosts: MakeHosts, key_file: str) -> None:
+    """The systems ask too late, get no answer, and give the connection up."""
+    ends, _, said = rest_behind_a_firewall(make_hosts(2), key_file, PAUSE="12", ASK_S="4")
+    assert "forgot\n" in said
+    for end in ends:
+        assert (end["status"], end["done"]) == (LOST, 1)
+    assert any(re.search("connection broke: .*" + FORGOTTEN, end["words"]) for end in ends), ends
+
+
+def test_one_that_is_asked_in_time_is_not_forgotten(make_hosts: MakeHosts, key_file: str) -> None:
+    ends, _, said = rest_behind_a_firewall(make_hosts(2), key_file, PAUSE="6", ASK_S="1")
+    assert [(end["status"], end["done"]) for end in ends] == [(0, 3), (0, 3)]
+    assert said == []
+
+
+# ---- Ports ----------------------------------------------------------------------
+
+NO_PORT = ("Cannot assign requested address; no port is free for it: widen the system's "
+           "net.ipv4.ip_local_port_range")  # fmt: skip
+
+
+def run_without_ports(
+    hosts: Hosts, key_file: str, **more: str
+) -> tuple[list[dict[str, Any]], list[Rank]]:
+    """Rank 0, which is to connect with rank 1, has two ports, and both are taken."""
+    with job(hosts, [0, 1], key_file, STEPS="3", **more) as ranks:
+        return [rank.end() for rank in ranks], ranks
+
+
+def count_lines(rank: Rank, words: str) -> int:
+    return len([line for line in rank.error.splitlines() if words in line])
+
+
+def test_ports_that_are_free_again_are_used(make_hosts: MakeHosts, key_file: str) -> None:
+    ends, ranks = run_without_ports(make_hosts(2), key_file, HOLD_PORTS_S="4")
+    assert [(end["status"], end["done"]) for end in ends] == [(0, 3), (0, 3)]
+    assert count_lines(ranks[0], f"warn: this process cannot open a connection: {NO_PORT}") == 1
+
+
+def test_ports_that_have_run_out_are_named(make_hosts: MakeHosts, key_file: str) -> None:
+    """On both sides, after RUEDA_START_TIMEOUT."""
+    more = {"HOLD_PORTS_S": "60", "RUEDA_START_TIMEOUT": "5s"}
+    ends, ranks = run_without_ports(make_hosts(2), key_file, **more)
+    for end in ends:
+        assert (end["status"], end["done"]) == (LOST, 0)
+        assert "cannot reach rank" in end["words"]
+    assert NO_PORT in ends[0]["words"]
+    assert count_lines(ranks[0], "this process cannot open a connection") == 1

@@ -13,8 +13,10 @@ atomic_int fake_wakes;
 void (*fake_turn)(struct rueda_engine *engine);
 
 /* The linker's names for what stands in place of these functions. */
-const struct rueda_set *__wrap_rueda_engine_set(struct rueda_engine *engine,
-                                                int id);
+const struct rueda_set *
+__wrap_rueda_engine_hold_set(struct rueda_engine *engine, int id);
+void __wrap_rueda_engine_release_set(struct rueda_engine *engine,
+                                     const struct rueda_set *set);
 void __wrap_rueda_engine_submit(struct rueda_engine *engine,
                                 struct rueda_op *op);
 void __wrap_rueda_engine_submit_chain(struct rueda_engine *engine,
@@ -25,11 +27,18 @@ rueda_status __wrap_rueda_engine_wait(struct rueda_engine *engine,
 rueda_status __wrap_rueda_engine_run(struct rueda_engine *engine,
                                      struct rueda_op *op);
 
-const struct rueda_set *__wrap_rueda_engine_set(struct rueda_engine *engine,
-                                                int id)
+const struct rueda_set *
+__wrap_rueda_engine_hold_set(struct rueda_engine *engine, int id)
 {
     (void)engine;
     return id >= 0 && id < 3 ? &sets[id] : NULL;
+}
+
+void __wrap_rueda_engine_release_set(struct rueda_engine *engine,
+                                     const struct rueda_set *set)
+{
+    (void)engine;
+    (void)set;
 }
 
 void __wrap_rueda_engine_submit(struct rueda_engine *engine,

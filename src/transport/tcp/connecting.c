@@ -310,7 +310,7 @@ static void probe(struct rueda_tcp_hub *hub,
         end_dialling(dialling);
         rueda_tcp_hub_lose(hub, dialling->ep->super.peer,
                            "this rank has no descriptor for its "
-                           "connections" RUEDA_DIAL_REMEDY);
+                           "connections" RUEDA_STREAM_REMEDY);
     } else if (is_connected) {
         rueda_dial_rest(dial, now_ns + PROBE_NS);
     } else if (dial->give_up_ns == NEVER && dial->cause == ECONNREFUSED) {

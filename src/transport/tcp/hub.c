@@ -72,16 +72,16 @@ void rueda_tcp_hub_break(struct rueda_tcp_hub *hub, int peer,
                          rueda_status status)
 {
     struct rueda_text words = {{0}};
+    int cause = errno;
 
     if (status != RUEDA_ERR_IO) {
         log_debug("rank %d: a stream ended in the middle: %s", peer,
-                  strerror(errno));
+                  strerror(cause));
         rueda_tcp_ep_fail(hub->peers[peer].ep);
         return;
     }
-    rueda_text_set(&words, "the connection broke: %s", strerror(errno));
-    if (rueda_tcp_stalls_are_told(&hub->peers[peer]))
-        rueda_text_add(&words, "; %s", RUEDA_TCP_STALL_HINT);
+    rueda_text_set(&words, "the connection broke: %s", strerror(cause));
+    rueda_tcp_stalls_add_hint(&hub->peers[peer], cause, &words);
     rueda_tcp_hub_lose(hub, peer, words.chars);
 }
 

@@ -25,6 +25,9 @@ struct rueda_tcp_stall {
     uint64_t taken;
     int64_t since_ns;
     bool is_told;
+    bool has_carried;      /* frames, before they stopped */
+    bool has_carried_much; /* full packets too */
+    int64_t idle_ns;       /* nothing had been heard for so long before that */
 };
 
 /* What this rank does to find out whether the process of a peer is there
@@ -185,11 +188,10 @@ void rueda_tcp_knocking_forked(const struct rueda_tcp_hub *hub);
 
 /* ---- stall.c ------------------------------------------------------------ */
 
-/* What users should check then. */
-#define RUEDA_TCP_STALL_HINT "is the MTU of an interface too large for the way?"
-
-/* Has it been logged that no bytes get through to this peer? */
-bool rueda_tcp_stalls_are_told(const struct rueda_tcp_peer *peer);
+/* A stream to this peer broke because of cause, a value of errno. If that is
+ * because bytes did not get through, add what users should check. */
+void rueda_tcp_stalls_add_hint(const struct rueda_tcp_peer *peer, int cause,
+                               struct rueda_text *words);
 
 /* Look after the streams of all endpoints, about once a second. */
 void rueda_tcp_stalls_check(struct rueda_tcp_hub *hub, int64_t now_ns);

@@ -210,9 +210,10 @@ static void lose_host(struct rueda_tcp_hub *hub, int host)
 
     if (rueda_stream_is_short(pulse->cause)) {
         rueda_text_set(&words,
-                       "this rank has no descriptor to ask its host whether "
-                       "it is there: %s" RUEDA_DIAL_REMEDY,
-                       strerror(pulse->cause));
+                       "this rank cannot ask its host whether it is there: "
+                       "%s%s",
+                       strerror(pulse->cause),
+                       rueda_stream_remedy(pulse->cause));
     } else if (pulse->was_heard) {
         pulse->is_silent = true;
         rueda_text_set(&words, "its host has been silent for %.1f s",

@@ -7,7 +7,9 @@ Each result is checked.
 import ctypes
 import json
 import os
+import socket
 import sys
+import threading
 import time
 
 import rueda
@@ -22,6 +24,21 @@ total, f32 = count * size, 7
 ones, out = (ctypes.c_float * total)(*([rank + 1.0] * total)), (ctypes.c_float * total)()
 each, whole = ctypes.c_size_t(count), ctypes.c_size_t(total)
 every = sum(range(1, size + 1))
+PORTS = [21000, 21001]
+
+
+def ask_streams_often():
+    """Have the system ask on them while nothing passes, as it does, but each second."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            stream = socket.socket(fileno=os.dup(int(name)))
+            if stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 45:
+                stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, int(os.environ["ASK_S"]))
+                stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+                stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
+            stream.close()
+        except OSError:
+            continue  # another kind of descriptor
 
 
 def turn():
@@ -50,6 +67,18 @@ def is_right():
     return first is None or out[0] == first
 
 
+def hold_ports(seconds):
+    """Have this host connect from two ports only, and take these for a while."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", "w") as file:
+        file.write(f"{PORTS[0]} {PORTS[-1]}")
+    held = [socket.socket() for _ in PORTS]
+    for one, port in zip(held, PORTS):
+        one.bind(("", port))
+    time.sleep(seconds)
+    for one in held:
+        one.close()
+
+
 done, began, last = 0, time.monotonic(), time.monotonic()
 status, longest = 0, 0.0
 if "LATE" in os.environ:
@@ -57,6 +86,11 @@ if "LATE" in os.environ:
 if os.environ.get("LATE") == str(rank):
     time.sleep(3600)
 time.sleep(float(os.environ.get("LATE_S", "0")))
+if "HOLD_PORTS_S" in os.environ and rank == 0:
+    threading.Thread(
+        target=hold_ports, args=(float(os.environ["HOLD_PORTS_S"]),), daemon=True
+    ).start()
+    time.sleep(0.5)
 while status == 0 and (steps == 0 or done < steps):
     status = turn()
     done += status == 0
@@ -66,6 +100,8 @@ while status == 0 and (steps == 0 or done < steps):
     last = time.monotonic()
     if done == 3:
         print("going", flush=True)
+    if done == 1 and "ASK_S" in os.environ:
+        ask_streams_often()
     if os.environ.get("PAUSE"):
         time.sleep(float(os.environ["PAUSE"]))
 print(

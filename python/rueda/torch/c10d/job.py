@@ -78,6 +78,13 @@ def _open_context(rank: int, size: int, timeout: timedelta) -> None:
         carry.forget()
 
 
+def _delete(key: str) -> None:
+    try:
+        _job.box.delete_key(key)
+    except RuntimeError:
+        _job.box.set(key, "")  # a store that cannot delete
+
+
 class _Carrier:
     """Passes rank 0's bytes to all ranks through the store, sealed for each of them."""
 
@@ -120,10 +127,7 @@ class _Carrier:
     def forget(self) -> None:
         """All ranks have the bytes, or none needs them any more."""
         for key in self._keys:
-            try:
-                _job.box.delete_key(key)
-            except RuntimeError:
-                _job.box.set(key, "")  # a store that cannot delete
+            _delete(key)
 
 
 def _agree_on_base() -> int:
@@ -163,11 +167,15 @@ def _begin(store: Any, rank: int, size: int, timeout: timedelta) -> None:
     _job.base = _agree_on_base() + 1
 
 
-def _agree_on_id(rank: int, ranks: tuple[int, ...], timeout: timedelta) -> int:
-    """The lowest member takes a number; all members make groups of these ranks in one order."""
+def _next_key(ranks: tuple[int, ...]) -> str:
+    """All members make groups of these ranks in one order, so they come to the same key."""
     count = _job.made[ranks] = _job.made.get(ranks, 0) + 1
     digest = hashlib.sha256(repr(ranks).encode()).hexdigest()
-    key = f"set/{digest}/{count}"
+    return f"set/{digest}/{count}"
+
+
+def _agree_on_id(key: str, rank: int, ranks: tuple[int, ...], timeout: timedelta) -> int:
+    """The lowest member takes a number, which the others find at the key."""
     if rank == 0:
         number = _job.base + _job.box.add("sets", 1) - 1
         if len(ranks) > 1:
@@ -200,7 +208,8 @@ def open_set(store: Any, rank: int, ranks: list[int], size: int, timeout: timede
     elif _job.box is None:
         _job.box = dist.PrefixStore("rueda", dist.distributed_c10d._get_default_store())
         _job.process = os.getpid()
-    number = _agree_on_id(rank, tuple(ranks), timeout)
+    key = _next_key(tuple(ranks))
+    number = _agree_on_id(key, rank, tuple(ranks), timeout)
     core = _core.set_open(number, tuple(ranks))
     left = timedelta(seconds=max(deadline - time.monotonic(), 0.001))
     if not _core.wait_until(core, milliseconds(left)):
@@ -209,6 +218,8 @@ def open_set(store: Any, rank: int, ranks: list[int], size: int, timeout: timede
             f"rank {ranks[rank]} waited for {timeout} until the ranks {ranks} make a process "
             "group together; some of them did not come"
         )
+    if rank == 0 and len(ranks) > 1:
+        _delete(key)  # the set is there, so all members have read it
     _job.highest = max(_job.highest, number)
     _job.groups += 1
     return number
