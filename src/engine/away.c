@@ -30,6 +30,7 @@ static rueda_status make(struct rueda_lane *lane,
 
     away->place.mesh = lane->mesh;
     away->place.device = device;
+    away->place.is_on_hosts = lane->track.place.is_on_hosts;
     away->place.is_common =
         !lane->is_ordered && lane->set->id == RUEDA_SET_GLOBAL;
     away->place.staging =

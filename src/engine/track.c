@@ -49,6 +49,7 @@ rueda_status rueda_track_open(struct rueda_track *track,
     track->place.mesh = args->mesh;
     track->place.slab = is_here ? args->slab : NULL;
     track->place.device = args->device;
+    track->place.is_on_hosts = !is_here;
     track->place.scratch_bytes = RUEDA_SCRATCH_BYTES;
     track->place.scratch = rueda_memory_map_private(RUEDA_SCRATCH_BYTES);
     track->task.place = &track->place;

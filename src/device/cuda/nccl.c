@@ -65,13 +65,25 @@ static bool has_arithmetic(const struct rueda_arith *arith)
            rueda_nccl_op(arith->reduction) >= 0;
 }
 
+/* NCCL's connections between hosts are neither encrypted nor authenticated: it
+ * carries what the job's decision would leave bare, too (SECURITY.md). */
+static bool may_be_bare(const struct rueda_place *place,
+                        const struct rueda_coll *coll)
+{
+    const struct rueda_config *config =
+        rueda_cuda_of(place->device)->nccl->config;
+
+    return !place->is_on_hosts || (config->encrypt == RUEDA_ENCRYPT_NEVER &&
+                                   rueda_dtype_is_float(coll->arith.dtype));
+}
+
 static bool nccl_can_run(const struct rueda_place *place,
                          const struct rueda_coll *coll)
 {
     const struct rueda_nccl_place *self;
 
     if (place->mesh->size < 2 || place->staging == NULL ||
-        coll->is_short_handed)
+        coll->is_short_handed || !may_be_bare(place, coll))
         return false;
     if ((coll->kind == RUEDA_ALLREDUCE || coll->kind == RUEDA_REDUCE_SCATTER) &&
         !has_arithmetic(&coll->arith))
