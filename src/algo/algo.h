@@ -27,7 +27,7 @@ struct rueda_place {
     struct rueda_hier *hier; /* NULL where they are not on several hosts */
     struct rueda_staging *staging;     /* NULL where messages reach tensors */
     const struct rueda_device *device; /* whose memory tensors are in */
-    bool is_on_hosts; /* members are on several hosts */
+    bool is_on_hosts;                  /* members are on several hosts */
 
     /* Every rank of the job is a member, tasks run in the same order on all,
      * and one that has begun on any of them begins on all, whatever their
