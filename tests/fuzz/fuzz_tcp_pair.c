@@ -220,16 +220,16 @@ static void open_stream(struct world *world, int side, int i)
     const struct rueda_key session = {.bytes = {(unsigned char)(7 + i)},
                                       .present = true};
     struct rueda_tcp_ep *ep = (struct rueda_tcp_ep *)world->sides[side].ep;
-    struct rueda_tcp_cover *cover = NULL;
+    struct rueda_tcp_sealing *sealing = NULL;
     int fds[2];
 
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
                     fds) == 0);
     world->sides[side].theirs[i] = fds[1];
-    must(rueda_tcp_cover_new(&ciphers, protection, &session,
-                             side == 0 ? RUEDA_INITIATOR : RUEDA_ACCEPTOR,
-                             &cover) == RUEDA_OK);
-    must(rueda_tcp_stream_open(&ep->streams[i], fds[0], cover) == RUEDA_OK);
+    must(rueda_tcp_sealing_new(&ciphers, protection, &session,
+                               side == 0 ? RUEDA_INITIATOR : RUEDA_ACCEPTOR,
+                               &sealing) == RUEDA_OK);
+    must(rueda_tcp_stream_open(&ep->streams[i], fds[0], sealing) == RUEDA_OK);
     ep->stream_count++;
 }
 
