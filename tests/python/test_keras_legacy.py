@@ -259,6 +259,23 @@ def case_a_model_that_goes_round_the_optimizer_fails_in_its_first_epoch() -> Non
         assert epochs == [0]
 
 
+def case_a_wrapped_optimizer_that_is_not_the_one_in_use_fails_the_first_epoch() -> None:
+    from rueda.keras import reducer
+
+    for kind in kinds():
+        reducer.Reducer.any_has_run = False
+        plain = kind.SGD(0.1)
+        hvd.DistributedOptimizer(plain)
+        model = new_model()
+        model.compile(plain, "mse")
+        try:
+            fit(model, [hvd.rank()])
+        except RuntimeError as error:
+            assert "its SGD is not one that DistributedOptimizer() returned" in str(error), error
+        else:
+            raise AssertionError("nothing was said")
+
+
 def said_about(kind: Any, *callbacks: Any) -> list[str]:
     """What fit() warns of with models that begin differently."""
     model = new_model(seed=hvd.rank())
