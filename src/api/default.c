@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "api/ctx.h"
+#include "base/config.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/thread.h"
@@ -346,4 +347,13 @@ int rueda_default_has_timeline(const rueda_ctx *ctx)
 int rueda_default_has_dynamic_sets(const rueda_ctx *ctx)
 {
     return ctx->job->config.dynamic_sets;
+}
+
+bool rueda_default_tensorflow_waits(void)
+{
+    struct rueda_config config;
+    struct rueda_text error;
+
+    return rueda_config_load(&config, &error) == RUEDA_OK &&
+           config.tensorflow_waits;
 }

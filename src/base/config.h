@@ -106,7 +106,8 @@ struct rueda_config {
     int64_t stall_give_up_ms;  /* 0: never */
     int64_t stall_repeat_ms;   /* of the same stall */
     bool is_stall_end_ignored; /* it was shorter than the warning */
-    int check_every; /* steps, or RUEDA_CHECK_OFF, RUEDA_CHECK_FIRST */
+    int check_every;       /* steps, or RUEDA_CHECK_OFF, RUEDA_CHECK_FIRST */
+    bool tensorflow_waits; /* ops do, each in a thread of TensorFlow */
     char timeline[RUEDA_PATH_BYTES];
     bool mark_cycles;
     bool dynamic_sets;
