@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import os
 import pickle
 import shutil
@@ -242,12 +243,32 @@ def loop_of_tensorflow(model: Any, optimizer: Any, batches: Any) -> None:
 
 
 def case_every_optimizer_works() -> None:
-    kinds = ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl",
-             "Lion", "Lamb", "Adafactor"]  # fmt: skip
+    """All that this Keras has; newer ones have Muon and more."""
+    bases = (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer)
+    kinds = {
+        name
+        for name, kind in vars(keras.optimizers).items()
+        if isinstance(kind, type) and issubclass(kind, bases[0]) and kind not in bases
+    }
+    assert {"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl",
+            "Lion", "Adafactor"} <= kinds  # fmt: skip
     if keras.backend.backend() == "jax":
-        kinds = kinds[1:2]  # it would compile each operation of each of them
-    for kind in kinds:
-        check_like_mean(lambda kind=kind: getattr(keras.optimizers, kind)(0.05), tolerance=1e-5)
+        # It compiles each operation of each of them.
+        kinds &= {"SGD", "Adam", "AdamW", "RMSprop", "Lion", "Muon"}
+    for name in sorted(kinds - {"MultiOptimizer"}):
+        kind = getattr(keras.optimizers, name)
+        check_like_mean(lambda kind=kind: kind(0.05), tolerance=1e-5)
+
+
+def case_an_optimizer_of_several_works() -> None:
+    if not hasattr(keras.optimizers, "MultiOptimizer"):
+        return
+
+    def make() -> Any:
+        turns = itertools.cycle([sgd(), keras.optimizers.Adam(0.05)])
+        return keras.optimizers.MultiOptimizer(lambda variable: next(turns))
+
+    check_like_mean(make, tolerance=1e-5)
 
 
 def case_options_change_nothing_but_the_way() -> None:
