@@ -280,7 +280,7 @@ def case_recv_from_any_source() -> None:
         dist.send(torch.full((2,), 10.0 * me()), 0)
         dist.send(torch.ones(5), 0, tag=9)
         return
-    # By tag, whoever comes first; each message once.
+    # By tag, in the order in which they come; each message once.
     for tag, factor, count in ((0, 10.0, 2), (4, 1.0, 3)):
         senders = []
         for _ in range(SIZE - 1):
