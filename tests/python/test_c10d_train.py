@@ -44,7 +44,7 @@ def test_four_ranks_train_as_on_gloo(need_tool: Callable[[str], str], tmp_path: 
     assert done.stdout.count(f"trained {WAYS}") == 4
 
 
-@pytest.mark.parametrize("where", ["barrier", "backward", "fsdp"])
+@pytest.mark.parametrize("where", ["barrier", "backward", "any source", "fsdp"])
 def test_a_dead_rank_is_named(where: str) -> None:
     if where == "fsdp" and WAYS < 11:
         pytest.skip("FSDP2 came with torch 2.6")
