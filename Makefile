@@ -2,8 +2,8 @@
 # "make help" lists them.
 
 .PHONY: all build check demo test trainers bench lint sanitize fuzz seeds \
-    nth-calls chaos coverage wheel wheel-portable sdist smoke deb aarch64 docs \
-    clean help
+    nth-calls chaos horovod-suite coverage wheel wheel-portable sdist smoke deb \
+    aarch64 docs clean help
 # The stages share two cores and the folder .venv: one at a time, always.
 .NOTPARALLEL:
 
@@ -52,6 +52,17 @@ chaos: ## ROUNDS=1000 elastic jobs in which processes are killed and stopped
 	@tools/setup build python
 	@tools/wheel --install
 	@tools/chaos $(ROUNDS)
+
+# A checkout of Horovod's repository, and more words for the tool.
+DIR =
+ARGS =
+horovod-suite: ## DIR=../horovod ARGS="--tensorflow --np 2": Horovod's own tests
+	@test -d "$(DIR)/test" || \
+	    { echo "DIR has to be a checkout of Horovod's repository" >&2; exit 2; }
+	@tools/setup build python launchers frameworks \
+	    $(if $(findstring --tensorflow,$(ARGS)),tensorflow)
+	@tools/wheel --install
+	@tools/horovod-suite "$(DIR)" $(ARGS)
 
 # For each target; make fuzz SECONDS=60 is shorter.
 SECONDS = 300

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import math
 import os
 import time
 from typing import Any
@@ -24,14 +25,14 @@ from sklearn.datasets import load_digits
 HELD_OUT = 360
 
 
-def load() -> tuple[Any, Any, Any, Any]:
-    """My share of what to train on, and what is kept for the test."""
+def load(is_whole: bool) -> tuple[Any, Any, Any, Any]:
+    """What I train on, my share or all of it, and what is kept for the test."""
     digits = load_digits()
     pictures = digits.images[..., None].astype("float32") / 16
     labels = digits.target
     # Every worker takes the same number of steps, so all shares have the same length.
     count = (len(labels) - HELD_OUT) // hvd.size() * hvd.size()
-    mine = slice(hvd.rank(), count, hvd.size())
+    mine = slice(count) if is_whole else slice(hvd.rank(), count, hvd.size())
     return pictures[mine], labels[mine], pictures[-HELD_OUT:], labels[-HELD_OUT:]
 
 
@@ -83,10 +84,16 @@ def callbacks_for(folder: str | None, rate: float, epochs: int) -> list[Any]:
     return chosen
 
 
-def train(epochs: int, batch: int, rate: float, folder: str | None) -> float:
+def train(
+    epochs: int, batch: int, rate: float, folder: str | None, is_whole: bool
+) -> tuple[float, int]:
+    """Return how much is read right, and the number of steps."""
     hvd.init()
     keras.utils.set_random_seed(1 + hvd.rank())
-    x, y, test_x, test_y = load()
+    x, y, test_x, test_y = load(is_whole)
+    if is_whole:
+        # Together the workers see all pictures as often as one would in these epochs.
+        epochs = math.ceil(epochs / hvd.size())
     saved = None if folder is None else os.path.join(folder, "digits.keras")
     # Rank 0 has the file, and the broadcast gives the others what it has read.
     is_there = hvd.broadcast_object(saved is not None and os.path.exists(saved))
@@ -96,7 +103,8 @@ def train(epochs: int, batch: int, rate: float, folder: str | None) -> float:
         callbacks=callbacks_for(folder, rate, epochs),
         verbose=2 if hvd.is_master() else 0,
     )  # fmt: skip
-    return float(model.evaluate(test_x, test_y, verbose=0, return_dict=True)["accuracy"])
+    right = model.evaluate(test_x, test_y, verbose=0, return_dict=True)["accuracy"]
+    return float(right), epochs * math.ceil(len(x) / batch)
 
 
 def main() -> None:
@@ -105,12 +113,18 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32, help="of each worker (%(default)s)")
     parser.add_argument("--rate", type=float, default=0.002, help="of one worker (%(default)s)")
     parser.add_argument("--folder", help="for the model and the metrics")
+    parser.add_argument(
+        "--whole", action="store_true",
+        help="each worker takes all pictures, in an order of its own, and its part of the epochs",
+    )  # fmt: skip
     options = parser.parse_args()
     began = time.perf_counter()
-    right = train(options.epochs, options.batch, options.rate, options.folder)
+    right, steps = train(
+        options.epochs, options.batch, options.rate, options.folder, options.whole
+    )
     if hvd.is_master():
         print(
-            f"{hvd.size()} workers on {keras.backend.backend()}, "
+            f"{hvd.size()} workers on {keras.backend.backend()}, {steps} steps, "
             f"{time.perf_counter() - began:.1f} s: {100 * right:.1f} % of {HELD_OUT} pictures "
             "that they had never seen are read right"
         )

@@ -5,12 +5,14 @@
 
 The data, 1797 pictures of 8 x 8 dots, comes with scikit-learn. Each worker trains on a
 part of it; the tape averages the gradients of all workers in every step. The lines that
-make a script for one process one for several are marked by "(n)"; there are six.
+make a script for one process one for several are marked by "(n)"; there are six. With
+--folder rank 0 keeps checkpoints there, and a second run goes on from the last one.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 import rueda.tensorflow as hvd  # (1); "import horovod.tensorflow as hvd" is the same
@@ -34,10 +36,34 @@ class Network(tf.Module):
         return hidden @ self.weights[1] + self.biases[1]
 
 
+class Checkpoints:
+    """What rank 0 writes after each epoch and all ranks read."""
+
+    def __init__(self, network: Network, folder: str | None) -> None:
+        self.epoch = tf.Variable(0, trainable=False)
+        self.manager = None
+        if folder is None:
+            return
+        checkpoint = tf.train.Checkpoint(network=network, epoch=self.epoch)
+        self.manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
+        # All read the same one, though rank 0 may have begun to write the next.
+        latest = hvd.broadcast_object(self.manager.latest_checkpoint)
+        if latest is not None and os.path.exists(f"{latest}.index"):
+            checkpoint.restore(latest).expect_partial()
+        # Workers that do not see the folder of rank 0 get its values in this way.
+        hvd.broadcast_variables([self.epoch], root_rank=0)
+
+    def save(self, epoch: int) -> None:
+        self.epoch.assign(epoch)
+        if self.manager is not None and hvd.is_master():
+            self.manager.save()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--folder", help="for checkpoints")
     options = parser.parse_args()
 
     hvd.init()  # (2)
@@ -49,6 +75,7 @@ def main() -> None:
     train = train.shard(hvd.size(), hvd.rank())  # (3)
     train = train.shuffle(2000, seed=1).batch(options.batch, drop_remainder=True)
     network = Network()
+    checkpoints = Checkpoints(network, options.folder)
     rate = 0.1 * hvd.size()  # (4)
     hvd.broadcast_variables(network.trainable_variables, root_rank=0)  # (5)
 
@@ -65,10 +92,14 @@ def main() -> None:
 
     # All workers do as many steps: the smallest part decides.
     steps = (len(pictures) - HELD_OUT) // hvd.size() // options.batch
-    for epoch in range(options.epochs):
+    begin = int(checkpoints.epoch)
+    if hvd.is_master() and begin > 0:
+        print(f"goes on from epoch {begin}", flush=True)
+    for epoch in range(begin, options.epochs):
         for batch in train.take(steps):
             loss = step(*batch)
         loss = hvd.allreduce(loss)
+        checkpoints.save(epoch + 1)
         if hvd.is_master() and epoch % 10 == 9:
             print(f"epoch {epoch + 1}: loss {float(loss):.3f}", flush=True)
     found = tf.argmax(network(pictures[:HELD_OUT]), axis=1).numpy()

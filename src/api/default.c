@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "api/ctx.h"
+#include "base/config.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/thread.h"
@@ -368,4 +369,13 @@ int rueda_default_has_dynamic_sets(const rueda_ctx *ctx)
 int rueda_default_repairs(const rueda_ctx *ctx)
 {
     return ctx->engine.lanes.repairs;
+}
+
+bool rueda_default_tensorflow_waits(void)
+{
+    struct rueda_config config;
+    struct rueda_text error;
+
+    return rueda_config_load(&config, &error) == RUEDA_OK &&
+           config.tensorflow_waits;
 }

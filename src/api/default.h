@@ -51,6 +51,11 @@ RUEDA_API int rueda_default_has_dynamic_sets(const rueda_ctx *ctx);
  * 0. */
 RUEDA_API int rueda_default_repairs(const rueda_ctx *ctx);
 
+/* What RUEDA_TENSORFLOW_WAITS says, for a module that is loaded before there is
+ * a context. False where a setting is wrong, of which rueda_default_open() will
+ * speak. */
+RUEDA_API bool rueda_default_tensorflow_waits(void);
+
 /*
  * Map memory from rueda_alloc() once more: the same pages, which stay while
  * they are mapped, whatever becomes of the context. bytes are those allocated.

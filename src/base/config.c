@@ -394,6 +394,10 @@ static const struct rueda_setting settings[] = {
      "compare the parameters of all ranks in an optimizer's first step; "
      "every:100: in every 100th step as well; off: never",
      AT(check_every), parse_check},
+    {"RUEDA_TENSORFLOW_WAITS", "0",
+     "1: each op of TensorFlow occupies a thread of TensorFlow while it waits, "
+     "as it has to with TensorFlow 2.12",
+     AT(tensorflow_waits), parse_flag},
     {"RUEDA_STALL_GIVE_UP", "1800s",
      "end the job when no rank could move for this time: every rank waits, or "
      "the missing one is stopped; 0: never",

@@ -108,6 +108,7 @@ struct rueda_config {
     bool is_stall_end_ignored; /* it was shorter than the warning */
     int check_every;           /* steps, or RUEDA_CONFIG_CHECK_OFF,
                                   RUEDA_CONFIG_CHECK_FIRST */
+    bool tensorflow_waits;     /* ops do, each in a thread of TensorFlow */
     char timeline[RUEDA_PATH_BYTES];
     bool mark_cycles;
     bool dynamic_sets;

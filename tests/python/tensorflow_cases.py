@@ -2,8 +2,8 @@
 """What rueda.tensorflow does; each case is run by all ranks at once.
 
 test_tensorflow_ops.py starts the ranks, and reads the names of the cases from this file
-without importing it. Rank 0 has one thread for ops, the others have as many as
-TensorFlow chooses.
+without importing it, or runs those that it names. Rank 0 has one thread for ops, the
+others have as many as TensorFlow chooses.
 """
 
 from __future__ import annotations
@@ -775,7 +775,8 @@ def main() -> None:
     if os.environ["HOROVOD_RANK"] == "0":
         tf.config.threading.set_inter_op_parallelism_threads(1)
     os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
-    results = {name: attempt(function) for name, function in CASES.items()}
+    names = sys.argv[2:] or list(CASES)
+    results = {name: attempt(CASES[name]) for name in names}
     Path(sys.argv[1], f"{os.environ['HOROVOD_RANK']}.json").write_text(json.dumps(results))
 
 

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import statistics
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from ranks import environment
@@ -30,6 +34,9 @@ def test_both_sides_agree_and_are_in_the_tables(source_root: Path, tmp_path: Pat
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in steps.splitlines()[2:]]
     assert [row[0] for row in rows] == ["many", "conv"]
     assert all(float(row[1]) > 0 and float(row[-1]) <= 1e-5 for row in rows)
+    for row in rows:
+        low, high = map(float, row[-2].split(" to "))
+        assert low <= float(row[-3]) <= high or math.isinf(high), row
     times = json.loads((tmp_path / "rows").read_text())
     assert [row["model"] for row in times] == ["many", "conv"]
     assert all(row[f"{way}_ms"] > 0 for row in times for way in ("none", "gloo", "rueda"))
@@ -70,3 +77,34 @@ def test_what_it_does_not_know_is_refused(source_root: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "vgg is none of mlp, transformer, conv, many" in done.stderr
+
+
+def test_ddp_trains_on_both_back_ends(
+    source_root: Path, need_tool: Callable[[str], str]
+) -> None:
+    done = subprocess.run(
+        [need_tool("ruedarun"), "-np", "2", sys.executable, str(source_root / "bench" / "ddp"),
+         "--models", "many,conv", "--turns", "3", "--steps", "1"],
+        capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL,
+        env=environment(GLOO_SOCKET_IFNAME="lo"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = re.findall(
+        r"(\w+) +rueda +([\d.]+) ms  gloo +([\d.]+) ms  ratio ([\d.]+) \(([\d.]+) to ([\d.]+)\)",
+        done.stdout,
+    )
+    assert [row[0] for row in rows] == ["many", "conv"], done.stdout
+    for row in rows:
+        rueda_ms, gloo_ms, ratio, low, high = map(float, row[1:])
+        assert rueda_ms > 0 and gloo_ms > 0 and low <= ratio <= high
+
+
+def test_an_interval_is_that_of_the_figure(source_root: Path) -> None:
+    place = spec_from_file_location("medians", source_root / "bench" / "medians.py")
+    assert place is not None and place.loader is not None
+    medians = module_from_spec(place)
+    place.loader.exec_module(medians)
+    assert medians.interval([3.0] * 9, statistics.median) == (3.0, 3.0)
+    low, high = medians.interval([float(i) for i in range(101)], statistics.median)
+    # Of the median of 101 numbers 0 to 100, the standard deviation is about 5.
+    assert 35 < low < 45 and 55 < high < 65, (low, high)

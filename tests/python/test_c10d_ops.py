@@ -274,6 +274,77 @@ def case_send_and_recv() -> None:
     assert torch.equal(large, mine((100_000,), rank=before))
 
 
+def case_recv_from_any_source() -> None:
+    if me() > 0:
+        dist.send(torch.full((3,), float(me())), 0, tag=4)
+        dist.send(torch.full((2,), 10.0 * me()), 0)
+        dist.send(torch.ones(5), 0, tag=9)
+        return
+    # By tag, in the order in which they come; each message once.
+    for tag, factor, count in ((0, 10.0, 2), (4, 1.0, 3)):
+        senders = []
+        for _ in range(SIZE - 1):
+            tensor = torch.zeros(count)
+            senders.append(dist.recv(tensor, tag=tag))
+            assert (tensor == factor * senders[-1]).all(), (tag, senders, tensor)
+        assert sorted(senders) == list(range(1, SIZE)), senders
+    # Where a rank is named, its message is not given to others.
+    wide = torch.zeros(5, 2)
+    named = dist.irecv(wide[:, 0], 2, tag=9)
+    other = torch.zeros(5)
+    assert dist.recv(other, tag=9) == 1 and (other == 1).all()
+    named.wait()
+    assert (wide[:, 0] == 1).all() and (wide[:, 1] == 0).all()
+
+
+def case_recv_from_any_source_of_a_group() -> None:
+    """The sender is told by its rank in the job, and messages of other groups do not count."""
+    group = dist.new_group([0, 2], use_local_synchronization=True) if me() != 1 else None
+    if me() == 2:
+        dist.send(torch.full((4,), 2.0), 0)
+        dist.send(torch.full((4,), 3.0), 0, group=group)
+    if me() == 0:
+        tensor = torch.zeros(4)
+        work = dist.irecv(tensor, group=group)
+        future = work.get_future()
+        future.wait()
+        assert work._source_rank() == 1 and (tensor == 3).all()
+        assert dist.recv(tensor) == 2 and (tensor == 2).all()
+
+
+def case_a_message_of_another_size_than_expected_is_an_error() -> None:
+    if me() == 1:
+        dist.send(torch.ones(3), 0)
+        dist.send(torch.ones(0), 0)
+    if me() == 0:
+        raises(RuntimeError, "another size", dist.recv, torch.zeros(2))
+        raises(RuntimeError, "sent nothing", dist.recv, torch.zeros(2))
+
+
+def case_a_monitored_barrier_names_who_is_missing() -> None:
+    group = dist.new_group(list(ALL))
+    for _ in range(3):
+        group.monitored_barrier()
+    if me() != 1:
+        raises(RuntimeError, r"ranks \[1\] did not come to the monitored barrier within 0.5 s",
+               group.monitored_barrier, timedelta(seconds=0.5))  # fmt: skip
+    dist.barrier()
+    if me() == 1:
+        group.monitored_barrier(timedelta(seconds=30))  # the others came to it before
+    dist.barrier()
+
+
+def case_a_member_that_never_comes_to_a_new_group_is_told_of() -> None:
+    limit = timedelta(seconds=0.5)
+    if me() == 1:  # its lowest member never makes it
+        raises(RuntimeError, r"rank 0 makes a process group of the ranks \[0, 1\]",
+               dist.new_group, [0, 1], timeout=limit, use_local_synchronization=True)  # fmt: skip
+    if me() == 0:  # nor does the other one
+        raises(RuntimeError, "some of them did not come", dist.new_group, [0, 2],
+               timeout=limit, use_local_synchronization=True)  # fmt: skip
+    dist.barrier()
+
+
 def case_messages_pass_collectives() -> None:
     """A receive that waits holds up no collective."""
     tensor = torch.zeros(1)
@@ -410,7 +481,7 @@ def case_what_is_wrong_is_refused() -> None:
     raises(ValueError, "split sizes", dist.all_to_all_single, torch.zeros(4), torch.zeros(4),
            [1, 1, 1], [1, 1, 1])  # fmt: skip
     raises(ValueError, "not supported", dist.all_reduce, torch.ones(2).to(torch.float8_e4m3fn))
-    raises(NotImplementedError, "give recv", dist.recv, torch.zeros(1))
+    raises(ValueError, "from 0 to", dist.irecv, torch.zeros(1), tag=-1)
     if me() == 0:
         raises(ValueError, "", dist.send, torch.zeros(1), 0)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 import subprocess
 import sys
@@ -27,14 +28,22 @@ def need(*tools: str) -> None:
 @pytest.mark.parametrize("back_end", ["torch", "jax", "tensorflow"])
 def test_digits_are_learned_on_every_back_end(back_end: str, tmp_path: Path) -> None:
     need("keras", "sklearn", back_end)
+    # With half of the pictures each for 4 epochs, or with all of them for half of the epochs.
+    more = ["--whole"] if back_end == "torch" else []
     done = run_job(
-        EXAMPLE, "--epochs", "4", "--folder", str(tmp_path), KERAS_BACKEND=back_end,
+        EXAMPLE, "--epochs", "4", "--folder", str(tmp_path), *more, KERAS_BACKEND=back_end,
         CUDA_VISIBLE_DEVICES="", limit_s=400,
     )  # fmt: skip
     assert [one.returncode for one in done] == [0, 0], done[0].stderr + done[1].stderr
-    found = re.search(rf"2 workers on {back_end}, .* s: ([\d.]+) % of 360", done[0].stdout)
+    found = re.search(
+        rf"2 workers on {back_end}, (\d+) steps, .* s: ([\d.]+) % of 360", done[0].stdout
+    )
     assert found is not None, done[0].stdout
-    assert float(found.group(1)) >= 75
+    pictures, batch = 1436, 32
+    assert int(found.group(1)) == (
+        2 * math.ceil(pictures / batch) if more else 4 * math.ceil(pictures / 2 / batch)
+    )
+    assert float(found.group(2)) >= 75
     assert done[1].stdout == ""
     assert (tmp_path / "digits.keras").exists()
     if all(importlib.util.find_spec(tool) for tool in ("tensorflow", "tensorboard")):

@@ -78,11 +78,11 @@ def case_fit_does_what_one_process_does_with_all_data() -> None:
     for kind in kinds():
         alone, together = new_model(), new_model()
         alone.compile(kind.Adam(0.01), "mse")
+        fit(alone, all_ranks())  # before an optimizer is wrapped, which would have to be used
         optimizer = hvd.DistributedOptimizer(kind.Adam(0.01))
         assert isinstance(optimizer, kind.Adam)
         assert optimizer.from_config(optimizer.get_config()).get_config() == optimizer.get_config()
         together.compile(optimizer, "mse")
-        fit(alone, all_ranks())
         history = fit(
             together, [hvd.rank()],
             callbacks=[
@@ -257,6 +257,23 @@ def case_a_model_that_goes_round_the_optimizer_fails_in_its_first_epoch() -> Non
         else:
             raise AssertionError("nothing was said")
         assert epochs == [0]
+
+
+def case_a_wrapped_optimizer_that_is_not_the_one_in_use_fails_the_first_epoch() -> None:
+    from rueda.keras import reducer
+
+    for kind in kinds():
+        reducer.Reducer.any_has_run = False
+        plain = kind.SGD(0.1)
+        hvd.DistributedOptimizer(plain)
+        model = new_model()
+        model.compile(plain, "mse")
+        try:
+            fit(model, [hvd.rank()])
+        except RuntimeError as error:
+            assert "its SGD is not one that DistributedOptimizer() returned" in str(error), error
+        else:
+            raise AssertionError("nothing was said")
 
 
 def said_about(kind: Any, *callbacks: Any) -> list[str]:

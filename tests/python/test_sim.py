@@ -15,6 +15,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT_S = 300
 
+LARGE = ["--hosts", "128", "--ranks-per-host", "4", "--link", "25gbit,10us", "--ranks", "512",
+         "--algo", "auto"]  # fmt: skip
 SMALL = ["--hosts", "4", "--ranks-per-host", "2", "--link", "25gbit,10us"]
 
 
@@ -118,6 +120,13 @@ def test_bad_days(sim, rows) -> None:
     usual = rows(*words)[0]["step_ms"]
     slow = rows(*words, "--straggler", "3:1.5")[0]["step_ms"]
     assert slow == pytest.approx(1.5 * usual, rel=0.01)
+    # A host hears nothing while the gradients of the second step travel; the first one does
+    # not count.
+    heavy = ["--model", "vgg16", *SMALL, "--algo", "auto", "--ranks", "8"]
+    usual = rows(*heavy)[0]["step_ms"]
+    held_up = rows(*heavy, "--unplug", "2@600ms-2s")[0]
+    assert held_up["status"] == "success"
+    assert held_up["step_ms"] > usual + 500, (held_up, usual)
     done = sim(*words, "--kill", "3@250ms")
     assert done.returncode == 0, done.stderr
     assert '7 ranks end with "a peer left the job"' in done.stdout
@@ -141,12 +150,11 @@ def test_the_models_are_what_the_architectures_say() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_512_ranks_come_near_the_bound(rows) -> None:
-    """128 hosts of 4 ranks at 25 Gbit/s: docs/scaling.md has the whole comparison."""
-    words = ["--hosts", "128", "--ranks-per-host", "4", "--link", "25gbit,10us", "--ranks", "512",
-             "--algo", "auto"]  # fmt: skip
-    for model in ("resnet101", "inception3"):
-        row = rows("--model", model, *words)[0]
-        assert row["bound_ms"] / row["step_ms"] > 0.95, row
-    row = rows("--model", "vgg16", *words, "--compression", "fp16")[0]
+@pytest.mark.parametrize("model", ["resnet101", "inception3", "vgg16"])
+def test_512_ranks_scale_with_fp16_on_the_wire(rows, model: str) -> None:
+    """128 hosts of 4 ranks at 25 Gbit/s: docs/scaling.md has the whole comparison.
+
+    test_sim_bound.py has the same without compression.
+    """
+    row = rows("--model", model, *LARGE, "--compression", "fp16")[0]
     assert row["efficiency"] > 0.9, row

@@ -36,14 +36,21 @@ def run(need_tool: Callable[[str], str]) -> Callable[..., Done]:
     return call
 
 
-def test_digits_are_learned_with_a_tape(run) -> None:
+def test_digits_are_learned_with_a_tape_and_training_goes_on(run, tmp_path: Path) -> None:
     if importlib.util.find_spec("sklearn") is None:
         pytest.skip("missing tool: scikit-learn")
-    done = run("digits.py")
-    assert done.returncode == 0, done.stderr
-    found = re.search(r"2 workers: ([\d.]+)% of 360 pictures", done.stdout)
-    assert found is not None, done.stdout
-    assert float(found.group(1)) >= 90
+    right = []
+    for epochs in ("3", "30"):
+        done = run("digits.py", "--epochs", epochs, "--folder", str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        found = re.search(r"2 workers: ([\d.]+)% of 360 pictures", done.stdout)
+        assert found is not None, done.stdout
+        right.append(float(found.group(1)))
+        assert ("goes on from epoch 3" in done.stdout) == (epochs == "30"), done.stdout
+        # Written by rank 0 alone: each epoch once, of which the last two are kept.
+        kept = sorted(path.stem for path in tmp_path.glob("*.index"))
+        assert kept == sorted(f"ckpt-{int(epochs) - i}" for i in range(2))
+    assert right[1] >= 90 and right[1] > right[0], right
 
 
 def test_a_line_is_fitted_in_a_graph(run) -> None:

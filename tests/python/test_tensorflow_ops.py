@@ -26,18 +26,25 @@ NAMES = re.findall(r"^@case\ndef (\w+)", CASES.read_text(), re.MULTILINE)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 
+def run_cases(
+    launcher: str, folder: Path, *names: str, **more: str
+) -> tuple[list[dict[str, str]], str]:
+    """What these cases, or all, said on each of two ranks; and what the job wrote."""
+    done = subprocess.run(
+        [launcher, "-np", "2", sys.executable, str(CASES), str(folder), *names],
+        capture_output=True, text=True, timeout=LIMIT_S, env=environment(**QUIET, **more),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+    return said, done.stdout + done.stderr
+
+
 @pytest.fixture(scope="module")
 def results(
     need_tool: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, str]]:
     """What all cases said, for each of two ranks."""
-    folder = tmp_path_factory.mktemp("tensorflow")
-    command = [need_tool("ruedarun"), "-np", "2", sys.executable, str(CASES), str(folder)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=LIMIT_S, env=environment(**QUIET)
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+    return run_cases(need_tool("ruedarun"), tmp_path_factory.mktemp("tensorflow"))[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,3 +65,35 @@ def test_a_lost_rank_is_named_and_a_loop_that_overlaps_explained(tmp_path: Path)
     assert first.returncode == 0, first.stderr
     assert "of a loop: 1" in first.stdout, first.stdout
     assert first.stdout.count("said:") == 2 and "rank 1" in first.stdout, first.stdout
+
+
+def test_ops_work_where_each_occupies_a_thread(
+    need_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    """As with TensorFlow 2.12. Others are a sample of what is the same in both ways."""
+    names = ["every_type_and_reduction", "reductions_in_every_way", "rows_in_every_way",
+             "gradients_of_collectives", "ranks_that_differ_are_named", "tapes"]  # fmt: skip
+    ranks, words = run_cases(
+        need_tool("ruedarun"), tmp_path, *names, RUEDA_TENSORFLOW_WAITS="1"
+    )
+    for rank, said in enumerate(ranks):
+        assert list(said) == names
+        for name, failure in said.items():
+            assert not failure, f"rank {rank}, {name}: {failure}"
+    assert words.count("each op occupies a thread of TensorFlow") == 1, words
+
+
+def test_ops_stay_out_of_what_xla_compiles_by_itself(
+    need_tool: Callable[[str], str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [need_tool("ruedarun"), "-np", "2", sys.executable, program("tensorflow_clusters.py"),
+         str(tmp_path)],
+        capture_output=True, text=True, timeout=LIMIT_S,
+        env=environment(
+            **QUIET,
+            TF_XLA_FLAGS="--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_clustering_debug",
+        ),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("clusters: all right") == 2, done.stdout

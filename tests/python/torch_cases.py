@@ -338,6 +338,12 @@ def gradients_of_gradients() -> None:
 
 
 @case
+def one_rank_is_the_master() -> None:
+    masters = hvd.allgather_object((hvd.rank(), hvd.is_master()))
+    assert masters == [(rank, rank == 0) for rank in range(hvd.size())], masters
+
+
+@case
 def names_in_any_order() -> None:
     order = list(range(10))
     if hvd.rank() % 2:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
+from rueda import _core
 from rueda.common.basics import Average, basics
 from rueda.common.process_sets import ProcessSet, global_process_set
 
@@ -173,6 +174,13 @@ def distribute(optimizer: Any, chosen: Options) -> Any:
     """Return a distributed optimizer that has all that this one has, its state included."""
     _watch_training()
     compiled.teach()
+    made = _distribute(optimizer, chosen)
+    if chosen.process_set not in _sets_of_wrapped:
+        _sets_of_wrapped.append(chosen.process_set)
+    return made
+
+
+def _distribute(optimizer: Any, chosen: Options) -> Any:
     if IS_LEGACY:
         from . import legacy
 
@@ -363,24 +371,40 @@ def _look_first(event: str, look: Callable[[Any], None]) -> None:
     setattr(kind, event, method)
 
 
+# The process sets of all optimizers that this process has wrapped, used or not.
+_sets_of_wrapped: list[ProcessSet] = []
+
+
 def check_synchronised(model: Any) -> None:
-    """Raise :class:`RuntimeError` if steps were taken, but not by the ranks together."""
+    """Raise :class:`RuntimeError` if steps were taken, but not by the ranks together.
+
+    That is so, too, where an optimizer was wrapped and the model was compiled with a plain
+    one. Where nothing was wrapped, each rank may be meant to train alone: a warning.
+    """
     optimizer = getattr(model, "optimizer", None)
     if optimizer is None or not model.trainable_variables:
         return
     if reducer_of(optimizer) is not None:
         _check_has_run(optimizer)
-    elif basics.is_initialized() and basics.size() > 1 and not Reducer.any_has_run:
-        _warn_of_plain_one(type(optimizer).__name__)
+        return
+    if not basics.is_initialized() or basics.size() == 1 or Reducer.any_has_run:
+        return
+    words = (
+        f"this model trains on each rank alone: its {type(optimizer).__name__} is not one that "
+        "DistributedOptimizer() returned, and no such optimizer has been used yet. Give what "
+        "DistributedOptimizer() returns to compile(); a copy of a model, or one of "
+        "keras.models.load_model(), has a plain optimizer (hvd.load_model() makes a distributed "
+        "one)"
+    )
+    is_mistake = any(one.included() for one in _sets_of_wrapped)
+    if is_mistake and _core.check_every() != 0:
+        raise RuntimeError(
+            f"{words}. If each rank is meant to train this model for itself, call "
+            "DistributedOptimizer() after that, or set RUEDA_CHECK=off"
+        )
+    _warn_once(words)
 
 
 @functools.cache
-def _warn_of_plain_one(name: str) -> None:
-    """Once. It may be meant: a small model that each rank trains for itself."""
-    warnings.warn(
-        f"this model trains on each rank alone: its {name} is not the optimizer that "
-        "DistributedOptimizer() returned, and that one has not been used yet. Give the returned "
-        "optimizer to compile(); a copy of a model, or one of keras.models.load_model(), has a "
-        "plain optimizer (hvd.load_model() makes a distributed one)",
-        stacklevel=2,
-    )
+def _warn_once(words: str) -> None:
+    warnings.warn(words, stacklevel=2)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tensorflow.python.framework import ops as tf_ops
 
 import rueda
+from rueda.common.basics import basics
 
 __all__ = ["blocks", "call", "is_eager", "token"]
 
@@ -38,10 +39,25 @@ if blocks:
     # TensorFlow reads it when it begins to run ops. Ranks whose threads all wait, each
     # rank's for other ops, would wait for ever.
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", _THREADS)
+_is_told = not blocks
+
+
+def _tell() -> None:
+    """Say once in a job that ops wait; by rank 0, which is known after init()."""
+    global _is_told
+    if not basics.is_initialized():
+        return
+    _is_told = True
+    if not basics.is_master():
+        return
+    why = (
+        "RUEDA_TENSORFLOW_WAITS=1"
+        if os.environ.get("RUEDA_TENSORFLOW_WAITS") == "1"
+        else f"TensorFlow {tf.__version__} does not let ops of a library be asynchronous"
+    )
     print(
-        f"rueda.tensorflow: TensorFlow {tf.__version__} does not let ops of a library be "
-        "asynchronous, so each occupies a thread of TensorFlow while it waits, and gradients "
-        "are reduced as one group",
+        f"rueda.tensorflow: {why}, so each op occupies a thread of TensorFlow while it waits, "
+        "and gradients are reduced as one group",
         file=sys.stderr,
     )
 
@@ -96,6 +112,8 @@ _NUMBERS = {
 
 def call(function: str, *inputs: Any, name: str | None = None, **attributes: Any) -> Any:
     """Run an op by its name in Python, or put it into the graph."""
+    if not _is_told:
+        _tell()
     if function not in _NUMBERS and tf.distribute.has_strategy():
         _check_replica()
     return getattr(_functions, function)(*inputs, name=name, **attributes)

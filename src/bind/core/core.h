@@ -218,6 +218,9 @@ PyObject *rueda_core_submit(PyObject *module, PyObject *tuple, PyObject *dict);
     X(wait, METH_O, "wait(handle), which is gone then")                        \
     X(wait_until, METH_VARARGS,                                                \
       "wait_until(handle, timeout_ms) -> has it ended? It is gone then.")      \
+    X(wait_message, METH_VARARGS,                                              \
+      "wait_message(handle, timeout_ms) -> who sent it, and its rows; None: "  \
+      "it has not ended")                                                      \
     X(ends, METH_NOARGS, "ends() -> a list of operations that have ended")     \
     X(tell_end, METH_VARARGS,                                                  \
       "tell_end(ends, handle): put it there when it has ended")                \

@@ -147,6 +147,28 @@ PyObject *rueda_core_wait_until(PyObject *module, PyObject *args)
     return is_good || is_late ? PyBool_FromLong(is_good) : NULL;
 }
 
+/* For messages: who sent it, and how many rows. */
+PyObject *rueda_core_wait_message(PyObject *module, PyObject *args)
+{
+    struct rueda_result result = RUEDA_RESULT_INIT;
+    unsigned long long handle;
+    bool is_good, is_late;
+    int timeout_ms;
+    rueda_ctx *ctx;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Ki", &handle, &timeout_ms))
+        return NULL;
+    ctx = rueda_core_enter();
+    if (ctx == NULL)
+        return NULL;
+    is_good = rueda_core_finish_in(ctx, handle, timeout_ms, &result, &is_late);
+    rueda_default_leave();
+    if (is_good)
+        return Py_BuildValue("(in)", result.peer, (Py_ssize_t)result.rows);
+    return is_late ? rueda_core_none() : NULL;
+}
+
 static PyObject *tell(const struct rueda_result *result, int members)
 {
     PyObject *rows = rueda_core_tuple(result->rows_from, members);

@@ -255,7 +255,8 @@ __attribute__((constructor)) static void register_all(void)
         snprintf(failure, sizeof(failure), "%s", missing);
         return;
     }
-    rueda_tf_is_blocking = !rueda_tf_done_works();
+    rueda_tf_is_blocking =
+        rueda_default_tensorflow_waits() || !rueda_tf_done_works();
     status = rueda_tf.NewStatus();
 #define X(op_name, ...)                                                        \
     if (rueda_tf.GetCode(status) == TF_OK)                                     \

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train by DDP, FSDP and a sharded optimizer, first on Gloo and then on Rueda.
 
-    c10d_train.py FOLDER
+    c10d_train.py FOLDER [detail]
 
 The losses have to agree. A checkpoint that one back end writes to FOLDER is read by the
-other one.
+other one. With "detail" Rueda's part is as by TORCH_DISTRIBUTED_DEBUG=DETAIL, with which DDP
+crashes on Gloo, in torch 2.13.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import rueda.torch.c10d  # noqa: F401 -- registers the back end
@@ -18,6 +20,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
+from torch.distributed.algorithms.join import Join
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
 try:
@@ -86,6 +89,58 @@ def by_ddp_with_a_hook() -> list[float]:
     return train(net, torch.optim.SGD(net.parameters(), RATE))
 
 
+class Branches(nn.Module):
+    """Each rank uses another of its parts, and both use none of the last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = nn.Linear(12, 16)
+        self.parts = nn.ModuleList(nn.Linear(16, 5) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        part: torch.Tensor = self.parts[dist.get_rank() % 2](self.first(x))
+        return part
+
+
+def by_ddp_with_unused_parameters() -> list[float]:
+    net = nn.parallel.DistributedDataParallel(
+        Branches(), find_unused_parameters=True, bucket_cap_mb=0.001
+    )
+    losses = train(net, torch.optim.SGD(net.parameters(), RATE))
+    unused = net.module.parts[2]
+    return [*losses, unused.weight.detach().sum().item()]
+
+
+def by_ddp_without_sync() -> list[float]:
+    """Two passes for a step; gradients are reduced in the second."""
+    net = nn.parallel.DistributedDataParallel(plain(), bucket_cap_mb=0.002)
+    optimizer = torch.optim.SGD(net.parameters(), RATE)
+    losses = []
+    for number, (x, y) in enumerate(batches()):
+        with net.no_sync() if number % 2 == 0 else nullcontext():
+            nn.functional.cross_entropy(net(x), y).backward()
+        if number % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(sum(p.detach().sum().item() for p in net.parameters()))
+    return losses
+
+
+def by_ddp_with_a_join() -> list[float]:
+    """Ranks have different numbers of steps."""
+    net = nn.parallel.DistributedDataParallel(plain(), bucket_cap_mb=0.002)
+    optimizer = torch.optim.SGD(net.parameters(), RATE)
+    mine = STEPS - dist.get_rank()
+    with Join([net]):
+        for number, (x, y) in enumerate(batches()):
+            if number < mine:
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(net(x), y).backward()
+                optimizer.step()
+    return [p.detach().sum().item() for p in net.parameters()]
+
+
 def by_zero() -> list[float]:
     net = nn.parallel.DistributedDataParallel(plain())
     optimizer = ZeroRedundancyOptimizer(net.parameters(), torch.optim.Adam, lr=RATE)
@@ -146,6 +201,9 @@ def on(backend: str, folder: str) -> dict[str, list[float]]:
         "ddp": by_ddp(),
         "ddp in views": by_ddp_in_views(),
         "ddp with a hook": by_ddp_with_a_hook(),
+        "ddp with unused parameters": by_ddp_with_unused_parameters(),
+        "ddp without sync": by_ddp_without_sync(),
+        "ddp with a join": by_ddp_with_a_join(),
         "zero": by_zero(),
     }
     if fully_shard is None:
@@ -167,6 +225,8 @@ def on(backend: str, folder: str) -> dict[str, list[float]]:
 def main() -> None:
     torch.set_num_threads(1)
     of_gloo = on("gloo", sys.argv[1])
+    if "detail" in sys.argv:
+        dist.set_debug_level(dist.DebugLevel.DETAIL)
     of_rueda = on("rueda", sys.argv[1])
     for name, wanted in of_gloo.items():
         for loss, want in zip(of_rueda[name], wanted):

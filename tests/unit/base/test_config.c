@@ -643,12 +643,25 @@ static void parameters_are_compared_as_often_as_one_says(void **state)
     assert_int_equal(good("RUEDA_CHECK", "every:100").check_every, 100);
     check_refused("RUEDA_CHECK", bad);
 }
+
+static void ops_of_tensorflow_wait_only_on_request(void **state)
+{
+    static const char *const bad[] = {"yes", "2", "blocking", NULL};
+
+    (void)state;
+    assert_false(good("RUEDA_TENSORFLOW_WAITS", "").tensorflow_waits);
+    assert_false(good("RUEDA_TENSORFLOW_WAITS", "0").tensorflow_waits);
+    assert_true(good("RUEDA_TENSORFLOW_WAITS", "1").tensorflow_waits);
+    check_refused("RUEDA_TENSORFLOW_WAITS", bad);
+}
+
 #define CLEARED(test) cmocka_unit_test_setup(test, clear_environment)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLEARED(parameters_are_compared_as_often_as_one_says),
+        CLEARED(ops_of_tensorflow_wait_only_on_request),
         CLEARED(without_variables_every_setting_has_its_default),
         CLEARED(every_setting_has_a_name_and_help),
         CLEARED(an_empty_variable_counts_as_unset),

@@ -28,6 +28,7 @@ __all__ = ["Call", "reduction_of"]
 Tensor = torch.Tensor
 
 _NO_DATA = _core.DTYPE_UINT8
+_ANY_PEER = -1
 _Op = dist.ReduceOp.RedOpType
 
 _BY_LIBRARY = {
@@ -389,14 +390,21 @@ class Call:
         data = self._source(on_host(tensor))
         self._add(_core.KIND_SEND, data, data, (data.numel(),), peer=self._ranks[to], tag=tag)
 
-    def recv(self, tensor: Tensor, source: int, tag: int) -> None:
+    def recv(self, tensor: Tensor, source: int | None, tag: int) -> None:
+        """From whichever member sends first, where no source is given."""
         self._check(tensor)
         place = tensor
         if tensor.is_cuda:
             place = torch.empty(tensor.shape, dtype=tensor.dtype)
             self._after.append(lambda: _copy(tensor, place))
         data = self._target(place)
-        self._add(_core.KIND_RECV, data, data, (data.numel(),), peer=self._ranks[source], tag=tag)
+        if source is None:
+            # One row, of which there may not come less.
+            shape: tuple[int, ...] = (1, data.numel())
+            peer = _ANY_PEER
+        else:
+            shape, peer = (data.numel(),), self._ranks[source]
+        self._add(_core.KIND_RECV, data, data, shape, peer=peer, tag=tag)
 
     def barrier(self) -> None:
         self.orders.append(((_core.KIND_BARRIER, _NO_DATA, 0, 0, ()), {}))

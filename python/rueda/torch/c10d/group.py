@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Callable
 
@@ -70,6 +71,7 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._name = ""
         self._desc = "undefined"
         self._count = 0
+        self._monitored = 0  # barriers
         self._is_checked = dist.get_debug_level() == dist.DebugLevel.DETAIL
         self._order = threading.Lock()
         self._started: list[RuedaWork] | None = None  # while operations are coalesced
@@ -145,7 +147,7 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def _run(
         self, kind: str, opts: Any, output: list[Any], describe: Callable[[Call], None],
-        timeout: timedelta | None = None, source: int = -1,
+        timeout: timedelta | None = None, source: int = -1, senders: Sequence[int] = (),
     ) -> RuedaWork:  # fmt: skip
         """Start the operations that ``describe`` adds to a call."""
         limit = timeout or getattr(opts, "timeout", None)
@@ -163,7 +165,9 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 for _, more in call.orders:
                     more["more"] = True
             cores = [self._start(*order, more) for order, more in call.orders]
-        work = RuedaWork(words, cores, limit, output, (call, output), call.finish, source)
+        work = RuedaWork(
+            words, cores, limit, output, (call, output), call.finish, source, senders
+        )
         if is_put_off:
             work.finish_with_backward()
         if self._started is not None:
@@ -326,6 +330,10 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 f"rank {self.rank()} of a group of {self.size()} cannot exchange a message with "
                 f"rank {peer} of it"
             )
+        self._check_tag(tag)
+
+    @staticmethod
+    def _check_tag(tag: int) -> None:
         if not 0 <= tag <= _MOST_TAG:
             raise ValueError(f"the tag of a message is a number from 0 to {_MOST_TAG}, not {tag}")
 
@@ -342,12 +350,52 @@ class RuedaProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         )
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> RuedaWork:
-        raise NotImplementedError(
-            "the back end rueda receives from a rank that is named; give recv() its src"
-        )
+        """From whichever member sends first; members that send are served in turns."""
+        (tensor,) = _list_of(tensors)
+        self._check_tag(tag)
+        if self.size() == 1:
+            raise ValueError("there is no other rank in this group that could send a message")
+        return self._run(
+            "recv", None, [tensor], lambda call: call.recv(tensor, None, tag),
+            senders=self._ranks,
+        )  # fmt: skip
 
     def barrier(self, opts: Any = None, timeout: Any = None) -> RuedaWork:
         return self._run("barrier", opts, [], Call.barrier, timeout)
+
+    def monitored_barrier(
+        self, timeout: timedelta | None = None, wait_all_ranks: bool = False
+    ) -> None:
+        """A barrier whose failure names the members that did not come in time.
+
+        All of them are named, whatever ``wait_all_ranks`` says.
+        """
+        limit = timeout or self._timeout
+        with suppress(RuntimeError):  # a store that cannot delete
+            self._store.delete_key(self._seat(self.rank()))
+        self._monitored += 1
+        self._store.set(self._seat(self.rank()), "1")
+        work = self._run("monitored_barrier", None, [], Call.barrier, limit)
+        try:
+            work.wait()
+        except job.GroupError as error:
+            if work.is_completed():
+                raise  # it failed, and was not late
+            missing = [
+                rank
+                for place, rank in enumerate(self._ranks)
+                if not self._store.check([self._seat(place)])
+            ]
+            if not missing:
+                raise
+            raise job.GroupError(
+                f"ranks {missing} did not come to the monitored barrier within "
+                f"{limit.total_seconds():g} s"
+            ) from error
+
+    def _seat(self, place: int) -> str:
+        """Where a member says that it has come to the barrier."""
+        return f"monitored/{self._monitored}/{place}"
 
     # ---- The names of older and newer versions of torch -----------------------------
 

@@ -74,8 +74,12 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
         keep: Any = None,
         finish: Callable[[], list[Any] | None] | None = None,
         source: int = -1,
+        senders: Sequence[int] = (),
     ) -> None:
-        """``finish`` runs once, when all cores have ended well; it may return the output."""
+        """``finish`` runs once, when all cores have ended well; it may return the output.
+
+        ``senders`` are ranks of the job, one of which sends what is received here.
+        """
         super().__init__()
         self._words = words
         self._cores = list(cores)
@@ -84,6 +88,7 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
         self._keep = keep
         self._finish = finish
         self._source = source
+        self._senders = senders
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._error: BaseException | None = None
@@ -130,7 +135,7 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
         while self._cores:
             left = -1 if until is None else _milliseconds_to(until)
             try:
-                if not _core.wait_until(self._cores[0], left):
+                if not self._has_come(self._cores[0], left):
                     return False
             except (RuntimeError, ValueError) as error:
                 self._abandon(self._cores[1:])
@@ -138,6 +143,18 @@ class RuedaWork(dist.Work):  # type: ignore[misc]
                 return True
             self._cores.pop(0)
         self._end(None)
+        return True
+
+    def _has_come(self, core: int, left_ms: int) -> bool:
+        if not self._senders:
+            return _core.wait_until(core, left_ms)
+        message = _core.wait_message(core, left_ms)
+        if message is None:
+            return False
+        sender, rows = message
+        self._source = self._senders.index(sender)
+        if rows != 1:
+            raise ValueError(f"rank {sender} sent nothing, and this rank expects something")
         return True
 
     def _abandon(self, cores: Sequence[int]) -> None:
