@@ -12,8 +12,8 @@ static void all_but_floating_point_numbers_are_proven(void **state)
                      !rueda_dtype_is_float(RUEDA_##name));
     RUEDA_DTYPE_MAP(X)
 #undef X
-    assert_true(rueda_tag_is_proven(
-        (struct rueda_tag){.sequence = RUEDA_TAG_CONTROL}));
+    assert_true(
+        rueda_tag_is_proven((struct rueda_tag){.sequence = RUEDA_TAG_CONTROL}));
 }
 
 /* Ranks that disagree about the type meet all the same, and an error says so.
