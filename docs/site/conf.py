@@ -31,7 +31,10 @@ version = release = _version()
 
 extensions = ["myst_parser", "python_reference", "c_reference"]
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/*.md", "docs/api/*.md", "docs/internals/*.md"]
+include_patterns = [
+    "*.md", "docs/*.md", "docs/api/*.md", "docs/internals/*.md", "examples/README.md",
+    "deploy/README.md",
+]  # fmt: skip
 source_suffix = {".md": "markdown"}
 
 # Links to a heading are checked, as are those to pages and files.

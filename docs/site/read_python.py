@@ -8,6 +8,7 @@ through imports and assignments to the function or class behind it.
 from __future__ import annotations
 
 import ast
+import inspect
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -202,11 +203,21 @@ class Module:
 
     def _doc(self, name: str, node: ast.AST) -> str:
         doc = ast.get_docstring(node)  # type: ignore[arg-type]
-        if not doc and name in self.docs:
-            given = self.docs[name]
-            assert isinstance(given, ast.Attribute), ast.unparse(given)
-            doc = self._follow(given.value).doc
+        given = self.docs.get(name)
+        for inner in getattr(node, "body", ()):
+            if isinstance(inner, ast.Assign) and ast.unparse(inner.targets[0]) == "__doc__":
+                given = inner.value
+        if not doc and given is not None:
+            doc = self._given_doc(given)
         return doc or ""
+
+    def _given_doc(self, given: ast.expr) -> str:
+        """What ``name.__doc__ = ...`` stands for: ``other.__doc__``, or a string's name."""
+        if isinstance(given, ast.Attribute):
+            return self._follow(given.value).doc
+        value = getattr(self._follow(given).node, "value", None)
+        assert isinstance(value, ast.Constant), ast.unparse(given)
+        return inspect.cleandoc(str(value.value))
 
     def _comment_above(self, line: int) -> str:
         """The lines ``#: ...`` above a value."""

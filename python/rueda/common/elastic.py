@@ -389,7 +389,7 @@ def run_fn(
     The function takes a :class:`State` first. If a rank is lost it goes back to
     the last commit; if hosts come or go it goes on with what it has. ``reset``
     makes a new job of the ranks that there are then. With ``repair`` the ranks first
-    try to go on inside the step, without the one that is lost (:func:`decorate`).
+    try to go on inside the step, without the one that is lost.
     """
 
     @functools.wraps(func)

@@ -17,9 +17,10 @@ __all__ = ["ElasticSampler"]
 class ElasticSampler:
     """Divide a dataset among the ranks; divide the rest again when they change.
 
-    Iterate over it for the numbers of this rank's samples. Call :meth:`record_batch` after
-    each batch and :meth:`set_epoch` at the *end* of each epoch. Put the sampler into the
-    elastic state, so that it is kept and synchronised with the model.
+    Iterate over it for the numbers of this rank's samples. Call
+    :meth:`~rueda.elastic.ElasticSampler.record_batch` after each batch and
+    :meth:`~rueda.elastic.ElasticSampler.set_epoch` at the *end* of each epoch. Put the sampler
+    into the elastic state, so that it is kept and synchronised with the model.
     """
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int = 0) -> None:

@@ -310,7 +310,7 @@ def wait_for_step(model: Any) -> None:
 class StepCallback(_Callback):
     """End a step at the end of each batch, for ``run(repair=True)`` and ``RUEDA_REPAIR=1``.
 
-    :class:`CommitStateCallback` does so, too.
+    :class:`~rueda.keras.callbacks.CommitStateCallback` does so, too.
     """
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

@@ -130,7 +130,7 @@ class TorchState(ObjectState):
 
     Modules, optimizers and elastic samplers are kept by a deep copy of what
     they hold. Everything else is a plain value, as in
-    :class:`rueda.common.elastic.ObjectState`.
+    :class:`rueda.elastic.ObjectState`.
     """
 
     def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any) -> None:
