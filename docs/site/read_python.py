@@ -145,7 +145,11 @@ class Module:
         raise NotFound(f"{self.name} has no {name}")
 
     def _find_late(self, name: str) -> Found | None:
-        """A name that ``__getattr__()`` imports when it is asked for."""
+        """A module of a package, or a name that ``__getattr__()`` imports when it is asked for."""
+        inner = f"{self.name}.{name}"
+        if find_file(inner):
+            module = load(inner)
+            return Found("module", module, module.tree, module.doc)
         table = getattr(self.bound.get("_LATE"), "value", None)
         if table is not None:
             late = ast.literal_eval(table)

@@ -198,18 +198,22 @@ def lines_of(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("setting", "words"),
+    ("setting", "words", "proven"),
     [
-        ("never", "tensors are neither encrypted nor authenticated (rank 0 has"),
-        ("authenticate", "tensors are authenticated and not encrypted"),
-        ("always", "tensors are sealed (rank 0 has RUEDA_ENCRYPT=always); negotiation is sealed"),
+        ("never", "tensors are neither encrypted nor authenticated (rank 0 has",
+         "objects, bytes and integers"),
+        ("authenticate", "tensors are authenticated and not encrypted", "objects"),
+        ("always", "tensors are sealed (rank 0 has RUEDA_ENCRYPT=always); negotiation is sealed",
+         "objects"),
     ],
-)
-def test_the_job_says_how_it_is_protected(seat, setting: str, words: str) -> None:
+)  # fmt: skip
+def test_the_job_says_how_it_is_protected(
+    seat, setting: str, words: str, proven: str
+) -> None:
     done = seat(RUEDA_RANK="0", RUEDA_SIZE="2", RUEDA_ENCRYPT=setting)
     said = lines_of(done)["protection"]
     assert f"between hosts {words}" in said
-    assert "the store and last words are sealed; objects are authenticated" in said
+    assert f"the store and last words are sealed; {proven} are authenticated" in said
 
 
 MPIRUN = {

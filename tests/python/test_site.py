@@ -20,6 +20,8 @@ SITE = ROOT / "docs" / "site"
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted(page for page in (ROOT / "docs").rglob("*.md")),
+    ROOT / "deploy" / "README.md",
+    ROOT / "examples" / "README.md",
 ]
 sys.path.insert(0, str(SITE))
 
@@ -81,10 +83,14 @@ MODULES = {
     "torch.md": ["rueda.torch", "rueda.torch.elastic", "rueda.torch.c10d"],
     "tensorflow.md": ["rueda.tensorflow", "rueda.tensorflow.elastic"],
     "keras.md": ["rueda.keras", "rueda.keras.callbacks", "rueda.keras.elastic"],
-    "rueda.md": ["rueda", "rueda.data", "rueda.places", "rueda.common.exceptions"],
+    "rueda.md": [
+        "rueda", "rueda.elastic", "rueda.data", "rueda.places", "rueda.common.exceptions",
+    ],
 }
 PAIRS = [(page, module) for page, modules in MODULES.items() for module in modules]
-SHARED = {"CommitStateCallback", "UpdateBatchStateCallback", "UpdateEpochStateCallback"}
+SHARED = {
+    "CommitStateCallback", "StepCallback", "UpdateBatchStateCallback", "UpdateEpochStateCallback",
+}  # fmt: skip
 
 
 def listed_in(page: str, module: str) -> list[str] | None:

@@ -71,7 +71,7 @@ TORCH = {
 ELASTIC = {
     "TorchState": "model=None, optimizer=None, **kwargs",
     "ElasticSampler": "dataset, shuffle=True, seed=0",
-    "run": "func",
+    "run": "func=None, repair=False",  # the second is ours: @run(repair=True)
 }
 DATA = {
     "AsyncDataLoaderMixin": "async_loader_queue_size=64, debug_data_loader=False, *args, **kwargs",

@@ -11,6 +11,7 @@ those of a backward pass now and then, should the pass itself wait for one.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
@@ -35,6 +36,8 @@ _WATCH_MS = 500
 # the last one it goes on.
 _LOOK_MS = 50
 _LOOK_ON_S = 2.0
+# More than the callbacks of one work take.
+_STOP_S = 10.0
 # The end of a backward pass waits for this long, and leaves the rest to the completer.
 _MOST_S = 0.1
 
@@ -343,7 +346,19 @@ class _Completer:
         self._gone: list[int] = []
         self._looked_after: dict[int, RuedaWork] = {}
         self._looks_until = 0.0
-        threading.Thread(target=self._run, name="rueda-c10d", daemon=True).start()
+        self._is_over = False
+        self._thread = threading.Thread(target=self._run, name="rueda-c10d", daemon=True)
+        self._thread.start()
+        atexit.register(self._stop)
+
+    def _stop(self) -> None:
+        """Python ends threads that want to run while it exits. In the middle of a function of
+        torch that aborts the process, so this one ends before.
+        """
+        if self.process == os.getpid():
+            self._is_over = True
+            _core.ring_ends(self._ends)
+            self._thread.join(_STOP_S)
 
     def watch(self, work: RuedaWork, cores: Sequence[int]) -> None:
         work.left = len(cores)
@@ -381,7 +396,7 @@ class _Completer:
 
     def _run(self) -> None:
         next_look = 0.0
-        while True:
+        while not self._is_over:
             for core in _core.next_ends(self._ends, self._patience_ms()):
                 self._hear(core)
             self._look()
