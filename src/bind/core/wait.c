@@ -128,43 +128,45 @@ PyObject *rueda_core_wait(PyObject *module, PyObject *number)
     return is_good ? rueda_core_none() : NULL;
 }
 
+/* The arguments are a handle and milliseconds. False with *is_late: it has not
+ * ended; without: an exception is set. */
+static bool finish_by_args(PyObject *args, struct rueda_result *result,
+                           bool *is_late)
+{
+    unsigned long long handle;
+    int timeout_ms;
+    rueda_ctx *ctx;
+    bool is_good;
+
+    *is_late = false;
+    if (!PyArg_ParseTuple(args, "Ki", &handle, &timeout_ms))
+        return false;
+    ctx = rueda_core_enter();
+    if (ctx == NULL)
+        return false;
+    is_good = rueda_core_finish_in(ctx, handle, timeout_ms, result, is_late);
+    rueda_default_leave();
+    return is_good;
+}
+
 PyObject *rueda_core_wait_until(PyObject *module, PyObject *args)
 {
     struct rueda_result result = RUEDA_RESULT_INIT;
-    unsigned long long handle;
-    bool is_good, is_late;
-    int timeout_ms;
-    rueda_ctx *ctx;
+    bool is_late;
+    const bool is_good = finish_by_args(args, &result, &is_late);
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "Ki", &handle, &timeout_ms))
-        return NULL;
-    ctx = rueda_core_enter();
-    if (ctx == NULL)
-        return NULL;
-    is_good = rueda_core_finish_in(ctx, handle, timeout_ms, &result, &is_late);
-    rueda_default_leave();
     return is_good || is_late ? PyBool_FromLong(is_good) : NULL;
 }
 
-/* For messages: who sent it, and how many rows. */
+/* For messages: the rank that sent it, and how many rows. */
 PyObject *rueda_core_wait_message(PyObject *module, PyObject *args)
 {
     struct rueda_result result = RUEDA_RESULT_INIT;
-    unsigned long long handle;
-    bool is_good, is_late;
-    int timeout_ms;
-    rueda_ctx *ctx;
+    bool is_late;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "Ki", &handle, &timeout_ms))
-        return NULL;
-    ctx = rueda_core_enter();
-    if (ctx == NULL)
-        return NULL;
-    is_good = rueda_core_finish_in(ctx, handle, timeout_ms, &result, &is_late);
-    rueda_default_leave();
-    if (is_good)
+    if (finish_by_args(args, &result, &is_late))
         return Py_BuildValue("(in)", result.peer, (Py_ssize_t)result.rows);
     return is_late ? rueda_core_none() : NULL;
 }
