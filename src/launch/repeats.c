@@ -297,12 +297,37 @@ void rueda_repeats_line(struct rueda_repeats *repeats, int rank,
     repeats->show(repeats->arg, rank, bytes, len, is_begin);
 }
 
+/* Does another rank's traceback, which was shown, begin with what is kept? */
+static bool is_known_beginning(struct rueda_repeats *repeats,
+                               struct begun *begun)
+{
+    const size_t len = rueda_buffer_len(&begun->kept);
+
+    for (int i = 0; i < repeats->count && len > 0; i++)
+        if (repeats->blocks[i].len > len &&
+            repeats->blocks[i].first != begun->rank &&
+            memcmp(repeats->blocks[i].text, rueda_buffer_front(&begun->kept),
+                   len) == 0)
+            return true;
+    return false;
+}
+
+/* Nothing more comes. A rank that was ended while it printed what another had
+ * printed before says nothing new. */
+static void show_rest(struct rueda_repeats *repeats, struct begun *begun)
+{
+    if (is_known_beginning(repeats, begun))
+        rueda_buffer_drop(&begun->kept, rueda_buffer_len(&begun->kept));
+    else
+        show_kept(repeats, begun);
+}
+
 void rueda_repeats_end(struct rueda_repeats *repeats, int rank)
 {
     struct begun *begun = find_begun(repeats, rank);
 
     if (begun != NULL)
-        show_kept(repeats, begun);
+        show_rest(repeats, begun);
 }
 
 /* ---- The report --------------------------------------------------------- */
@@ -357,8 +382,10 @@ void rueda_repeats_check(struct rueda_repeats *repeats, int64_t now_ns,
 {
     for (struct begun *begun = repeats->begun; begun != NULL;
          begun = begun->next)
-        if (rueda_buffer_len(&begun->kept) > 0 &&
-            now_ns - begun->since_ns > MOST_AGE_NS)
+        if (now_ns == INT64_MAX)
+            show_rest(repeats, begun);
+        else if (rueda_buffer_len(&begun->kept) > 0 &&
+                 now_ns - begun->since_ns > MOST_AGE_NS)
             show_kept(repeats, begun);
     for (int i = 0; i < repeats->count; i++)
         if (repeats->blocks[i].count > 0 &&

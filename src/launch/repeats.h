@@ -27,7 +27,8 @@ void rueda_repeats_line(struct rueda_repeats *repeats, int rank,
                         const char *bytes, size_t len, bool is_begin,
                         int64_t now_ns);
 
-/* Show what a rank's unfinished block has: the rank has ended. */
+/* Show what a rank's unfinished block has: the rank has ended. Not if another
+ * rank's that was shown begins so. */
 void rueda_repeats_end(struct rueda_repeats *repeats, int rank);
 
 /* Show blocks that are not finished for long, and report the ranks that were

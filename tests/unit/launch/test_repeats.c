@@ -138,6 +138,26 @@ static void what_is_not_finished_is_shown_in_the_end(void **state)
     assert_non_null(strstr(seen->shown, "1:    f()\n"));
 }
 
+static void the_beginning_of_a_known_one_is_not_shown_in_the_end(void **state)
+{
+    struct seen *seen = *state;
+    size_t len;
+
+    feed(seen, 0, HEAD FRAME "KeyError: 3\n");
+    len = strlen(seen->shown);
+    feed(seen, 1, HEAD);
+    rueda_repeats_end(seen->repeats, 1);
+    feed(seen, 2, HEAD FRAME);
+    rueda_repeats_end(seen->repeats, 2);
+    assert_int_equal(strlen(seen->shown), len);
+    feed(seen, 4, HEAD FRAME);
+    rueda_repeats_check(seen->repeats, INT64_MAX, say, seen);
+    assert_int_equal(strlen(seen->shown), len);
+    feed(seen, 3, HEAD "    g()\n");
+    rueda_repeats_end(seen->repeats, 3);
+    assert_non_null(strstr(seen->shown, "3:    g()\n"));
+}
+
 static void a_report_of_a_known_exception_is_one_line(void **state)
 {
     struct seen *seen = *state;
@@ -175,6 +195,9 @@ int main(void)
             the_words_between_two_of_a_chain_go_with_them, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_is_not_finished_is_shown_in_the_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_beginning_of_a_known_one_is_not_shown_in_the_end, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(
             a_report_of_a_known_exception_is_one_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_rank_shows_what_others_have_reported,
