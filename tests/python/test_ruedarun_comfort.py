@@ -280,15 +280,17 @@ def test_a_file_that_hangs_holds_up_no_signal(need_tool, tmp_path: Path) -> None
 
 def test_the_users_frame_and_the_ranks_of_an_exception_are_shown(run, tmp_path: Path) -> None:
     script = tmp_path / "fail.py"
+    # The last frames are those of json. Only ranks that have joined are given time to end.
     script.write_text(
-        "import json\n\ndef read():\n    return json.loads('{')\n\nread()\n"
-    )  # the last frames are those of json
+        "import json\nfrom rueda.common import life\n\ndef read():\n    return json.loads('{')\n\n"
+        "life.init()\nread()\n"
+    )
     done = run("-np", "4", "--linger", "20", sys.executable, str(script))
     assert done.returncode == 1
     heads = [line for line in done.stderr.splitlines() if line.endswith("most recent call last):")]
     assert len(heads) == 1, done.stderr
     verdict = done.stderr[done.stderr.index("the last lines of rank") :].splitlines()
-    assert verdict[1] == f'      File "{script}", line 4, in read'
+    assert verdict[1] == f'      File "{script}", line 5, in read'
     assert verdict[2] == "        return json.loads('{')"
     assert verdict[3].startswith("    json.decoder.JSONDecodeError: Expecting property name")
     told = re.search(r"ranks? ([\d, -]+) raised the same as rank \d: json", done.stderr)
